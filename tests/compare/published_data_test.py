@@ -85,7 +85,9 @@ def test_sign_order_and_defects_are_pointed_out(compared: tuple[str, dict[str, A
 
 def test_without_the_method_there_is_no_published_result() -> None:
     result = compare("kind", "--warmup", "auto")
-    keys = {"compare", "comparisons", "controls", "traces", "smoke", "warnings", "notes"}
+    keys = {
+        "compare", "comparisons", "controls", "traces", "round_trips", "smoke", "warnings", "notes"
+    }  # fmt: skip
     assert set(result) == keys
     assert any("of every run are left out" in note for note in result["notes"])
 

@@ -136,7 +136,7 @@ class Synthetic:
             for name, share in self.spans.items()
         ]
         whole = {name: np.concatenate([one[name] for one in (columns, *parts)]) for name in columns}
-        _write(folder, "samples", run, whole)
+        write_table(folder, "samples", run, whole)
 
         times = np.unique(slices)
         steal = np.where(random.random(len(times)) < 0.03, 2e6, 0.0)
@@ -153,7 +153,7 @@ class Synthetic:
         if self.readings:
             per_second = self._per_second(run, random)
             machine = {name: [*machine[name], *per_second[name]] for name in machine}
-        _write(folder, "machine", run, machine)
+        write_table(folder, "machine", run, machine)
 
     def _per_second(self, run: dict[str, Any], random: np.random.Generator) -> dict[str, list[Any]]:
         """Readings of some metrics; the service of a hooked condition has 10 MB more memory."""
@@ -210,7 +210,7 @@ class Synthetic:
             "high_ns": highs,
             "count": counted,
         }
-        _write(folder, "costs", run, columns)
+        write_table(folder, "costs", run, columns)
 
     def _manifest(self, runs: list[dict[str, Any]], order: list[dict[str, Any]]) -> dict[str, Any]:
         return {
@@ -255,7 +255,8 @@ class Synthetic:
         }
 
 
-def _write(folder: Path, table: str, run: dict[str, Any], columns: Mapping[str, Any]) -> None:
+def write_table(folder: Path, table: str, run: dict[str, Any], columns: Mapping[str, Any]) -> None:
+    """Writes the rows of one run into a table of a result folder."""
     schema = arrow_schema(table)
     schema = pa.schema([schema.field(name) for name in columns])
     arrays = [

@@ -197,7 +197,8 @@ def test_each_step_of_a_request_is_a_span(databases: dict[str, Database], tmp_pa
             OTEL_EXPORTER_OTLP_ENDPOINT=f"http://{LOCAL}:{receiver.grpc}",
             OTEL_EXPORTER_OTLP_PROTOCOL="grpc", OTEL_METRICS_EXPORTER="none",
             # On a busy machine, requests could be faster than their spans are sent.
-            OTEL_LOGS_EXPORTER="none", OTEL_BSP_MAX_QUEUE_SIZE="100000", SHOP_SLEEP_US=str(SLEEP_US),
+            OTEL_LOGS_EXPORTER="none", OTEL_BSP_MAX_QUEUE_SIZE="100000",
+            SHOP_SLEEP_US=str(SLEEP_US),
         ) as services:  # fmt: skip
             order(services, users)
         check_rows(databases, users)

@@ -21,6 +21,8 @@ MOST_SPANS = 1_000
 """That are compared."""
 OTHER_LOAD = 0.02
 """Loads whose rates differ by a larger share are not the same load."""
+ROOT_QUANTILES = {"p50": 0.5, "p99": 0.99}
+"""Of the durations of a root span."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,8 @@ class Traced:
     """The number of requests of each structure; structure 0 is all others."""
     broken: float
     """The share of requests that is left out because a span of the trace is missing."""
+    quantiles: Mapping[str, float] = field(default_factory=dict)
+    """Of the root span's duration in ns, `ROOT_QUANTILES`."""
 
 
 @dataclass(frozen=True, eq=False)

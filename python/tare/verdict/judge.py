@@ -13,6 +13,7 @@ from tare.samples.notes import Note
 from tare.stats.multiplicity import benjamini_hochberg
 from tare.verdict.evidence.adjusted import adjusted, family_factors
 from tare.verdict.evidence.evidence import CPU, EXPLORED, LATENCIES, Evidence
+from tare.verdict.evidence.outside_root import outside_root
 from tare.verdict.evidence.shape import with_shapes
 from tare.verdict.evidence.trace_parts import compared_traces
 from tare.verdict.evidence.warm_up_difference import warm_up_difference
@@ -95,6 +96,7 @@ def judge_together(
                 experiment, {one.environment for of, one in alarms if of == name}
             )
         ),
+        round_trips=tuple(one for experiment in known.values() for one in outside_root(experiment)),
     )
 
 

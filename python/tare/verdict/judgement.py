@@ -13,7 +13,7 @@ from tare.samples.notes import Note
 
 if TYPE_CHECKING:
     from tare.samples.manifest import Compare
-    from tare.verdict.traces import TraceComparison
+    from tare.verdict.traces import OutsideRoot, TraceComparison
 
 Word = Literal["slower", "faster", "unchanged", "shape-changed", "inconclusive", "invalid"]
 Role = Literal["primary", "exploratory"]
@@ -279,6 +279,7 @@ class Judgement:
     compare: Compare = "conditions"
     """What the conditions of `comparisons` are: see `Experiment.compare`."""
     traces: tuple[TraceComparison, ...] = ()
+    round_trips: tuple[OutsideRoot, ...] = ()
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -304,6 +305,7 @@ class Judgement:
             result["published"] = _published(self.published)
         result["controls"] = [renamed(asdict(one), self.compare) for one in self.controls]
         result["traces"] = [one.to_json(self.compare) for one in self.traces]
+        result["round_trips"] = [renamed(asdict(one), self.compare) for one in self.round_trips]
         lines = {"warnings": list(self.warnings), "notes": list(self.notes)}
         return result | {"smoke": self.smoke} | lines
 

@@ -29,6 +29,26 @@ class Change:
     """Adjusted for all spans, or all structures, of the root span."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class OutsideRoot:
+    """What lies between the round trip at the load generator and the root span, in ns.
+
+    Means over runs of a quantile of each run; `low` and `high` bound the mean of
+    `difference_ns` with 95 % confidence, and are None with fewer than two runs.
+    """
+
+    environment: str
+    condition: str
+    root: str
+    metric: str
+    runs: int
+    round_trip_ns: float
+    root_ns: float
+    difference_ns: float
+    low: float | None
+    high: float | None
+
+
 @dataclass(frozen=True)
 class SpanPart:
     """A span in the requests of a root span; times are ns per request."""

@@ -13,6 +13,7 @@ from tare.report.page import markdown
 from tare.report.page.cards import first_screen
 from tare.report.result import distributions
 from tare.report.result.result import Result, read
+from tare.report.result.slowest import slowest as find_slowest
 from tare.report.sections import (
     critical_path,
     details,
@@ -25,9 +26,12 @@ from tare.report.sections import (
     overview,
     power,
     recommendations,
+    round_trip,
     run_table,
     shift,
+    slowest,
     warm_up,
+    waterfalls,
 )
 from tare.report.sections.sections import Section, in_groups
 from tare.untrusted import PLAN_BYTES, read_bytes
@@ -103,6 +107,7 @@ def _content(result: Result) -> dict[str, Any]:
         one: list(machine_plots.pictures(result, per_second, one)) for one in ("machine", "service")
     }
     metrics = list(tables.metrics(result))
+    waterfall_groups = waterfalls.groups(result, opened.samples())
     sections: list[Section] = [
         overview.warnings(result),
         overview.failed(run_rows),
@@ -112,8 +117,11 @@ def _content(result: Result) -> dict[str, Any]:
         overview.metrics(result, metrics),
         recommendations.section(result),
         *details.requests(drawn),
+        slowest.section(result, drawn["slowest"], per_second),
         evidence.spans(result),
         critical_path.section(result),
+        waterfalls.section(waterfall_groups),
+        round_trip.section(result),
         details.processor(result),
         environments.section(result),
         *machine.sections(result, per_second, drawn),
@@ -146,6 +154,7 @@ def _content(result: Result) -> dict[str, Any]:
         "sections": {one.anchor: one for one in sections},
         "warnings": result.warnings,
         "metrics": metrics,
+        "waterfall_groups": waterfall_groups,
         "runs": run_rows,
         "glossary": glossary.WORDS,
         "verdict_words": glossary.VERDICTS,
@@ -157,17 +166,20 @@ def _content(result: Result) -> dict[str, Any]:
 
 
 def _pictures(result: Result, opened: "samples.Result", costs: "Table | None") -> dict[str, Any]:
-    """The figures of requests and runs: `pairs` by place, all others as lists."""
+    """The figures of requests and runs: `pairs` by place, all others as lists; the `slowest`
+    requests by place."""
     from tare.samples.sql.group_numbers import settled
 
     names = ("percentiles", "boxes", "lag", "over_time", "own_time")
     drawn: dict[str, Any] = dict.fromkeys(names, ()) | {
         "pairs": {},
+        "slowest": {},
         "effects": list(pictures.forest(result)),
         "runs": list(pictures.run_plots(result)),
     }
     requests = distributions.kept(opened, result.places, result.span)
-    if requests is not None:
+    every = opened.samples()
+    if requests is not None and every is not None:
         counted = settled(requests, result.looks.first)
         curves = distributions.curves(counted)
         drawn |= {
@@ -175,8 +187,8 @@ def _pictures(result: Result, opened: "samples.Result", costs: "Table | None") -
             "percentiles": list(pictures.percentile_plots(result, curves)),
             "boxes": list(pictures.box_plots(result, counted)),
             "lag": list(pictures.lag_plots(result, requests)),
+            "slowest": find_slowest(counted, every, result.places),
         }
-    every = opened.samples()
     if every is not None:
         drawn["over_time"] = list(pictures.time_plots(result, every))
     if costs is not None:

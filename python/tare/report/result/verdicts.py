@@ -15,7 +15,7 @@ from tare.samples.manifest import Compare
 from tare.samples.model import REQUEST
 from tare.untrusted import MEBIBYTE, explained, read_json
 from tare.verdict.judgement import LEVEL, Control, Cut, EffectSizes, Shape, Unit, Word, renamed
-from tare.verdict.traces import Change, MixWord, SpanPart, StructureShare
+from tare.verdict.traces import Change, MixWord, OutsideRoot, SpanPart, StructureShare
 
 if TYPE_CHECKING:
     from tare.verdict import Judgement
@@ -123,6 +123,7 @@ class Verdicts(Part):
     """What the conditions of `comparisons` are: see `samples.model.Experiment.compare`."""
     comparisons: tuple[Compared, ...]
     traces: tuple[TracedRequests, ...] = ()
+    round_trips: tuple[OutsideRoot, ...] = ()
     controls: tuple[Control, ...] = ()
     smoke: bool = False
     warnings: tuple[str, ...]
@@ -133,7 +134,9 @@ class Verdicts(Part):
     def _as_compared(cls, found: Any) -> Any:
         if not isinstance(found, dict) or found.get("compare") != "environments":
             return found
-        kinds = {key: found.get(key) for key in ("comparisons", "controls", "traces")}
+        kinds = {
+            key: found.get(key) for key in ("comparisons", "controls", "traces", "round_trips")
+        }
         return found | {
             key: [renamed(one, "environments") if isinstance(one, dict) else one for one in written]
             for key, written in kinds.items()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tare.samples.sql.column import functions_of
 
@@ -35,6 +35,14 @@ CPU_TIMES = ("cpu_user", "cpu_system", "cpu_irq", "cpu_iowait", "steal", "cpu_id
 ALWAYS = 2**62
 Key = tuple[str, str]
 """Subject and metric."""
+
+
+class Window(NamedTuple):
+    """A part of a run, in nanoseconds since the Unix epoch."""
+
+    run: int
+    since_ns: int
+    until_ns: int
 
 
 @dataclass(frozen=True)
@@ -71,30 +79,40 @@ def readings(table: Table) -> Table | None:
 
 
 def averages(table: Table, runs: Iterable[RunEntry]) -> dict[int, dict[Key, float]]:
-    """The mean level, or the increase per second, of each metric in the window of each run.
+    """`averages_in` of the measured window of each run; for a run without times, of all readings.
+
+    Runs without readings are absent.
+    """
+    windows = {one.run: _measured(one) for one in runs}
+    found = averages_in(table, [*windows.values()])
+    return {run: values for run, values in zip(windows, found, strict=True) if values}
+
+
+def averages_in(table: Table, windows: Sequence[Window]) -> list[dict[Key, float]]:
+    """The mean level, or the increase per second, of each metric in each window.
 
     CPU times of the machine are shares of the time of all CPUs. `table` is `readings`.
     """
     backend: Database = table.get_backend()
     sql = functions_of(table)
-    joined = table.inner_join(_windows(backend, runs), "run")
+    joined = table.inner_join(_stored(backend, windows), "run")
     start, end = joined.start, joined.start + joined.length
     overlap: Any = sql.least(end, joined.until) - sql.greatest(start, joined.since)
-    parts = joined.select("run", "subject", "metric", "value", "length", overlap=overlap)
+    parts = joined.select("window", "subject", "metric", "value", "length", overlap=overlap)
     parts = parts.filter(parts.overlap > 0)
     part: Any = parts.overlap / parts.length
-    summed = parts.group_by(["run", "subject", "metric"]).aggregate(
+    summed = parts.group_by(["window", "subject", "metric"]).aggregate(
         increase=(parts.value * part).sum(),
         level=(parts.value * parts.overlap).sum(),
         time=parts.overlap.sum(),
     )
-    found: dict[int, dict[Key, float]] = {}
+    found: list[dict[Key, float]] = [{} for _ in windows]
     for row in summed.rows():
         is_level = row["metric"] in LEVELS
         value = row["level"] / row["time"] if is_level else 1e9 * row["increase"] / row["time"]
-        found.setdefault(int(row["run"]), {})[row["subject"], row["metric"]] = value
-    for of_run in found.values():
-        _as_shares(of_run)
+        found[row["window"]][row["subject"], row["metric"]] = value
+    for one in found:
+        _as_shares(one)
     return found
 
 
@@ -140,24 +158,29 @@ def courses(
     return {key: of_runs for key, of_runs in found.items() if of_runs}
 
 
-def _windows(backend: Database, runs: Iterable[RunEntry]) -> Table:
-    """The measured window of each run; that of a run without times is all that was read."""
+def _measured(run: RunEntry) -> Window:
+    if run.started_ns is None or run.duration_ns is None:
+        return Window(run.run, 0, ALWAYS)
+    return Window(run.run, run.started_ns, run.started_ns + run.duration_ns)
+
+
+def _stored(backend: Database, windows: Sequence[Window]) -> Table:
     import pyarrow as pa
 
     from tare.samples.sql.table import fresh_name
 
-    rows = []
-    for one in runs:
-        since, until = 0, ALWAYS
-        if one.started_ns is not None and one.duration_ns is not None:
-            since = min(one.started_ns, ALWAYS - 1)
-            until = min(since + max(one.duration_ns, 1), ALWAYS)
-        rows.append((one.run, since, until))
+    since = [min(one.since_ns, ALWAYS - 1) for one in windows]
+    until = [
+        min(max(one.until_ns, begin + 1), ALWAYS) for one, begin in zip(windows, since, strict=True)
+    ]
     columns = {
-        name: pa.array([row[at] for row in rows], pa.int64())
-        for at, name in enumerate(("run", "since", "until"))
+        "window": range(len(windows)),
+        "run": [one.run for one in windows],
+        "since": since,
+        "until": until,
     }
-    return backend.create_table(fresh_name("windows"), pa.table(columns))
+    arrays = {name: pa.array(values, pa.int64()) for name, values in columns.items()}
+    return backend.create_table(fresh_name("windows"), pa.table(arrays))
 
 
 def _as_shares(of_run: dict[Key, float]) -> None:

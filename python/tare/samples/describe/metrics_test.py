@@ -7,7 +7,16 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tare.samples.describe.metrics import ALWAYS, CPU_TIMES, LEVELS, averages, courses, readings
+from tare.samples.describe.metrics import (
+    ALWAYS,
+    CPU_TIMES,
+    LEVELS,
+    Window,
+    averages,
+    averages_in,
+    courses,
+    readings,
+)
 from tare.samples.engines.checked import checked
 from tare.samples.manifest import RunEntry
 from tare.samples.sql.engine import connect
@@ -149,3 +158,17 @@ def test_a_course_has_few_points_and_keeps_the_mean() -> None:
     assert [one.at_ns for one in moments] == sorted(one.at_ns for one in moments)
     assert sum(one.value for one in moments) / len(moments) == pytest.approx(9999.5)
     assert {one.value for one in course["machine", "memory_used"][3]} == {4.0}
+
+
+def test_windows_of_one_run_have_their_own_averages() -> None:
+    rows: list[Row] = [
+        (number, "machine", "interrupts", second * SECOND, SECOND, 10 * number + second)
+        for number in (1, 2)
+        for second in range(3)
+    ]
+    per_second = readings(table(rows))
+    assert per_second is not None
+    windows = [Window(1, 0, 1), Window(1, SECOND, 3 * SECOND), Window(2, 5, 5), Window(2, -9, -8)]
+    found = averages_in(per_second, windows)
+    assert [one.get(("machine", "interrupts")) for one in found] == [10, 11.5, 20, None]
+    assert averages_in(per_second, []) == []

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tare.samples.describe.span_tree import IDS
-from tare.samples.model import Call, Part, Traced
+from tare.samples.model import ROOT_QUANTILES, Call, Part, Traced
 from tare.samples.sql.column import functions_of
 from tare.samples.sql.engine import release, rows_of
 from tare.samples.sql.group_numbers import Group, of_runs
@@ -167,17 +167,21 @@ def _of_run(spans: _Spans, cuts: Mapping[str, int], known: Traces) -> Iterator[t
                 (np.bincount(name, values, size) / tops.size).tolist()
                 for values in (own[mine], alone[mine], None)
             )
+            took = forest.duration[tops]
             yield (
                 spans.names[kind],
                 Traced(
                     requests=tops.size,
-                    mean_ns=float(forest.duration[tops].mean()),
+                    mean_ns=float(took.mean()),
                     parts={
                         spans.names[one]: Part(critical[one], apart[one], calls[one])
                         for one in np.unique(name).tolist()
                     },
                     structures=_structures(spans, root, mine, path, known),
                     broken=float(left_out[kind]),
+                    quantiles={
+                        name: float(np.quantile(took, at)) for name, at in ROOT_QUANTILES.items()
+                    },
                 ),
             )
 

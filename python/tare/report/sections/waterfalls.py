@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The section of single requests: a median one and a slow one of each condition, span by span."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tare.report.figures.marks import SERIES
+from tare.report.result.example_traces import Span, Trace, example
+from tare.report.result.result import Result
+from tare.report.sections.sections import Section
+from tare.report.words import duration, plural
+from tare.samples.model import ROOT_QUANTILES, Traced
+from tare.terminal import both_ends
+
+if TYPE_CHECKING:
+    from tare.samples.sql.table import Table
+
+ROOTS = 3
+"""Root spans of an environment, those that take most time in all."""
+GROUPS = 12
+CONDITIONS = 8
+ROWS = 2_000
+"""Of all waterfalls together."""
+MOST, FEWEST = 200, 10
+"""Rows of one waterfall."""
+OPEN = 30
+"""If a span is among so many longest spans of its request, it is visible from the start."""
+INDENTED = 8
+"""Levels that are indented; deeper ones are below each other."""
+LONGEST = 60
+"""Letters of a name."""
+_Run = tuple[int, Traced]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A span as it is written; places are in percent of the width."""
+
+    name: str
+    time: str
+    facts: str
+    colour: str
+    style: str
+    """Whether the request waits for the span itself: `path`, else `beside`."""
+    depth: int
+    left: float
+    width: float
+    children: Sequence["Row"]
+    hidden: str
+    is_open: bool
+
+
+@dataclass(frozen=True)
+class Waterfall:
+    """One request of a condition."""
+
+    condition: str
+    about: str
+    root: Row
+
+
+@dataclass(frozen=True)
+class Group:
+    """The same kind of request in each condition, on one axis of time."""
+
+    of: str
+    legend: Sequence[tuple[str, str]]
+    """Services and their colours."""
+    waterfalls: Sequence[Waterfall]
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """Which requests are shown, and the run of each condition that they come from."""
+
+    environment: str
+    root: str
+    metric: str
+    runs: Mapping[str, _Run]
+
+
+def groups(result: Result, samples: "Table | None") -> list[Group]:
+    """The waterfalls of a result; `samples` are as `Result.samples` has them."""
+    kinds = [*_kinds(result)][:GROUPS]
+    if samples is None or not kinds:
+        return []
+    most = min(max(ROWS // sum(len(one.runs) for one in kinds), FEWEST), MOST)
+    found = []
+    for kind in kinds:
+        traces = {
+            condition: trace
+            for condition, run in kind.runs.items()
+            if (trace := _example(result, samples, run, kind, most)) is not None
+        }
+        if traces:
+            found.append(_group(result, kind, traces))
+    return found
+
+
+def section(shown: Sequence[Group]) -> Section:
+    """The template adds the waterfalls."""
+    return Section(
+        anchor="waterfalls",
+        name="Single requests",
+        gist="a median request and a slow one of each condition, span by span",
+        how="One request at p50 and one at p99 of the root span, from the run in the middle: its"
+        " p50 or p99 is the median of all runs. Waterfalls of the same kind have the same axis of"
+        " time. A filled bar is on the critical path: the request waited for the span itself. The"
+        " table in Critical path has the mean of all requests. Click a span, or move to it and"
+        " press Enter, to fold it and to see its begin and its self time. A time with ± is shorter"
+        " than the error of its clock, which follows.",
+        rows=sum(1 for one in shown for _ in one.waterfalls) * OPEN,
+        absent="the requests have no traces",
+    )
+
+
+def _kinds(result: Result) -> Iterator[_Kind]:
+    """The root spans of each environment, those that take most time first, at each quantile."""
+    traced = result.experiment.traces
+    conditions = result.conditions[:CONDITIONS]
+    for environment in result.environments:
+        runs: dict[str, dict[str, list[_Run]]] = {}
+        for (run, root), one in traced.items():
+            where, condition = result.places.get(run, ("", ""))
+            if where == environment and condition in conditions:
+                runs.setdefault(root, {}).setdefault(condition, []).append((run, one))
+        for root in sorted(runs, key=lambda name: -_time(runs[name]))[:ROOTS]:
+            for metric in ROOT_QUANTILES:
+                middle = {
+                    condition: _middle(runs[root][condition], metric)
+                    for condition in conditions
+                    if condition in runs[root]
+                }
+                yield _Kind(environment, root, metric, middle)
+
+
+def _time(runs: Mapping[str, Sequence[_Run]]) -> float:
+    return sum(one.requests * one.mean_ns for of in runs.values() for _, one in of)
+
+
+def _middle(runs: Sequence[_Run], metric: str) -> _Run:
+    """The run whose quantile is the median of all runs; of two, the lower one."""
+    ordered = sorted(runs, key=lambda one: (one[1].quantiles[metric], one[0]))
+    return ordered[(len(ordered) - 1) // 2]
+
+
+def _example(result: Result, samples: "Table", one: _Run, kind: _Kind, most: int) -> Trace | None:
+    run, traced = one
+    first = result.looks.first.get((run, kind.root), 0)
+    return example(samples, (run, kind.root), first, traced.quantiles[kind.metric], most)
+
+
+def _group(result: Result, kind: _Kind, traces: Mapping[str, Trace]) -> Group:
+    services = dict.fromkeys(name for one in traces.values() for name in _services(one.root))
+    colours = dict(zip(services, SERIES[1:], strict=False))
+    end = max(1, *(one.root.duration_ns for one in traces.values()))
+    several = [kind.environment] if len(result.environments) > 1 else []
+    return Group(
+        of=", ".join(both_ends(one, LONGEST) for one in (kind.root, *several, kind.metric)),
+        legend=[
+            *((both_ends(name, 24), colour) for name, colour in colours.items() if name),
+            *([("other services", SERIES[0])] if len(services) > len(colours) else []),
+        ],
+        waterfalls=[
+            Waterfall(both_ends(name, 40), _about(one), _row(one.root, end, colours, _longest(one)))
+            for name, one in traces.items()
+        ],
+    )
+
+
+def _services(span: Span) -> Iterator[str]:
+    yield span.service
+    for one in span.children:
+        yield from _services(one)
+
+
+def _longest(trace: Trace) -> float:
+    """The duration of the span that is the last of the OPEN longest ones."""
+    durations = sorted(_durations(trace.root), reverse=True)
+    return durations[min(OPEN, len(durations)) - 1]
+
+
+def _durations(span: Span) -> Iterator[int]:
+    yield span.duration_ns
+    for one in span.children:
+        yield from _durations(one)
+
+
+def _about(trace: Trace) -> str:
+    parts = [duration(trace.root.duration_ns), f"run {trace.run}"]
+    if trace.outside:
+        parts.append(f"{plural(trace.outside, 'span')} outside of the root span not shown")
+    return ", ".join(parts)
+
+
+def _row(span: Span, end: int, colours: Mapping[str, str], longest: float, depth: int = 0) -> Row:
+    left = min(max(100 * span.begin_ns / end, 0.0), 100.0)
+    right = min(max(100 * (span.begin_ns + span.duration_ns) / end, left), 100.0)
+    in_error = span.duration_ns < span.clock_error_ns
+    facts = [
+        f"begins after {duration(span.begin_ns)}",
+        f"self time {duration(span.self_ns)}",
+        f"on the critical path {duration(span.critical_ns)}",
+    ]
+    if in_error:
+        facts.append("shorter than the error of its clock")
+    return Row(
+        name=both_ends(span.name, LONGEST) + " (failed)" * (not span.ok),
+        time=duration(span.duration_ns) + f" (±{duration(span.clock_error_ns)})" * in_error,
+        facts=", ".join(facts),
+        colour=colours.get(span.service, SERIES[0]),
+        style="path" if span.critical_ns else "beside",
+        depth=min(depth, INDENTED),
+        left=round(left, 2),
+        width=round(right - left, 2),
+        children=[_row(one, end, colours, longest, depth + 1) for one in span.children],
+        hidden=f"{plural(span.hidden, 'more span')}, shorter or deeper" if span.hidden else "",
+        is_open=any(one.duration_ns >= longest for one in span.children),
+    )
