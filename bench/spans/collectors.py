@@ -64,7 +64,7 @@ class Collector:
     """A program that may be installed."""
 
     name: str
-    program: Path
+    program: str
     arguments: Callable[[Running], list[str]]
     count: Callable[[Running], int]
     counts_itself: bool = False
@@ -77,7 +77,7 @@ class Collector:
         """Runs it with an empty store; what it stored and used is known at the end."""
         run = Running(folder)
         run.file.unlink(missing_ok=True)
-        command = on_cpu(CPU, [str(self.program), *self.arguments(run)])
+        command = on_cpu(CPU, [self.program, *self.arguments(run)])
         with (
             (folder / f"{self.name}.txt").open("wb") as output,
             subprocess.Popen(command, stdout=output, stderr=output) as process,
@@ -201,6 +201,8 @@ def saved_of(metrics: str) -> int:
 
 COLLECTORS = (
     Collector("tare", native("bin", "tare-spans"), _tare, rows),
-    Collector("jaeger", TOOLS / "jaeger", _jaeger, saved, counts_itself=True, answer=b"\x0a\x00"),
-    Collector("otelcol", TOOLS / "otelcol", _otelcol, spans_in_json, answer=b"\x0a\x00"),
+    Collector(
+        "jaeger", str(TOOLS / "jaeger"), _jaeger, saved, counts_itself=True, answer=b"\x0a\x00"
+    ),
+    Collector("otelcol", str(TOOLS / "otelcol"), _otelcol, spans_in_json, answer=b"\x0a\x00"),
 )

@@ -129,31 +129,23 @@ def answers_of(output: str) -> tuple[int, float]:
 
 
 def cases(name: str, of: Mapping[str, Sequence[Turn]], *, has_rate: bool) -> Iterator[Case]:
-    """Tare's turns, next to those of each peer, or alone."""
-    own = of["tare"]
-    peers = {peer: turns for peer, turns in of.items() if peer != "tare"}
+    """Tare's turns, alone and next to those of each peer."""
     if has_rate:
-        yield Case(name, "tare", "", "spans/s", [one.rate for one in own])
-        yield from (
-            Case(
-                f"{name}-{peer}",
-                *("tare", peer, "spans/s"),
-                *([one.rate for one in them] for them in (own, turns)),
-            )
-            for peer, turns in peers.items()
-        )
-        sender = [one.sender for one in own]
+        rates = {who: [one.rate for one in turns] for who, turns in of.items()}
+        yield from beside(name, "spans/s", rates)
+        sender = [one.sender for one in of["tare"]]
         yield Case(f"{name}-sender", "tare load", "", "of a CPU", sender)
-    for subject, turns in of.items():
-        suffix = "" if subject == "tare" else f"-{subject}"
-        lost = [one.lost for one in turns]
-        yield Case(f"{name}-lost{suffix}", subject, "", "of all", lost)
-    yield Case(f"{name}-cpu", "tare", "", "µs of CPU a span", [one.cpu_us for one in own])
-    yield from (
-        Case(
-            f"{name}-cpu-{peer}",
-            *("tare", peer, "µs of CPU a span"),
-            *([one.cpu_us for one in them] for them in (own, turns)),
-        )
-        for peer, turns in peers.items()
-    )
+    for who, turns in of.items():
+        suffix = "" if who == "tare" else f"-{who}"
+        yield Case(f"{name}-lost{suffix}", who, "", "of all", [one.lost for one in turns])
+    cpu = {who: [one.cpu_us for one in turns] for who, turns in of.items()}
+    yield from beside(f"{name}-cpu", "µs of CPU a span", cpu)
+
+
+def beside(name: str, unit: str, values: Mapping[str, Sequence[float]]) -> Iterator[Case]:
+    """Tare's values alone, which have the bar, and next to each peer's."""
+    own = values["tare"]
+    yield Case(name, "tare", "", unit, own)
+    for peer, theirs in values.items():
+        if peer != "tare":
+            yield Case(f"{name}-{peer}", "tare", peer, unit, own, theirs)

@@ -74,7 +74,7 @@ def _kafka(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def values(*partitions: Sequence[Record], silent: bool = False) -> list[bytes]:
-    return sorted(messages(Consumer(*partitions, silent=silent), "spans", WINDOW))  # type: ignore[arg-type]
+    return sorted(messages(Consumer(*partitions, silent=silent), "spans", WINDOW))
 
 
 def test_messages_of_the_window_are_read_from_all_partitions() -> None:
