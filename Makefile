@@ -143,7 +143,7 @@ miri: ## memory that processes share, under Miri, where a nightly toolchain has 
 .PHONY: bench
 bench: PACKAGES := bench
 bench: native java ## every bench, beside its peers; BENCH=quick for fewer repetitions
-	@setup/install-peers oha k6 fortio benchstat otava kieker opentelemetry zipkin
+	@setup/install-peers oha k6 fortio benchstat otava kieker opentelemetry zipkin jaeger otelcol
 	@$(PYTHON) -m bench
 
 .PHONY: bench-hook
@@ -172,6 +172,12 @@ bench-log: native java ## the log in every language beside what others use, on M
 bench-map: PACKAGES := test
 bench-map: native ## what tare map costs and finds by each method; needs root and takes 45 minutes (BENCH=quick: 5)
 	@$(PYTHON) -m bench map
+
+.PHONY: bench-spans
+bench-spans: PACKAGES := test
+bench-spans: native ## the receiver of spans beside Jaeger and an OpenTelemetry Collector
+	@setup/install-peers jaeger otelcol
+	@$(PYTHON) -m bench spans
 
 .PHONY: bench-verdict
 bench-verdict: PACKAGES := test

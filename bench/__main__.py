@@ -12,6 +12,7 @@ from bench.load import measure as load
 from bench.log import measure as log
 from bench.map import measure as map_bench
 from bench.scale import measure as scale
+from bench.spans import measure as spans
 from bench.verdict import measure as verdict
 
 PARTS = {
@@ -20,6 +21,7 @@ PARTS = {
     "load": load.run,
     "log": log.run,
     "map": map_bench.run,
+    "spans": spans.run,
     "hard": hard.run,
     "verdict": verdict.run,
     "scale": scale.run,

@@ -19,6 +19,8 @@ WITHOUT = {
     "fuzz/Cargo.lock",
     "uv.lock",
     "setup/peers/fortio/go.sum",
+    "setup/peers/jaeger/go.sum",
+    "setup/peers/otelcol/go.sum",
     "docs/images/report.png",
     "python/tare/py.typed",
 }

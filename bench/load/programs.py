@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from bench.turns import on_cpu
 
@@ -15,6 +16,7 @@ from tare.native import native
 
 LOAD = native("bin", "tare-load")
 SERVICE_CPU, LOAD_CPU = 0, 1
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -26,10 +28,10 @@ class Turns:
     folder: Path
 
 
-def in_turns(subjects: Mapping[str, Callable[[], float]], turns: int) -> dict[str, list[float]]:
+def in_turns(subjects: Mapping[str, Callable[[], Value]], turns: int) -> dict[str, list[Value]]:
     """What each subject returns, one value a turn, in random order."""
     order = random.Random(turns)
-    values: dict[str, list[float]] = {name: [] for name in subjects}
+    values: dict[str, list[Value]] = {name: [] for name in subjects}
     for _ in range(turns):
         for name in order.sample([*subjects], len(subjects)):
             values[name].append(subjects[name]())

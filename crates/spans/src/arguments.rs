@@ -34,6 +34,9 @@ pub enum Command {
     Receive(Receive),
     /// Run a program, and receive the spans that it sends.
     Run(Run),
+    /// Write the spans of messages on standard input: for `tare spans fetch`.
+    #[command(hide = true)]
+    Decode(Decode),
     /// Print the columns that are written.
     Schema {
         /// Print JSON.
@@ -57,6 +60,13 @@ pub struct Run {
     /// The program and its arguments.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub struct Decode {
+    /// Arrow file that gets the spans; it is replaced.
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
 }
 
 #[derive(Debug, Args)]

@@ -2,6 +2,8 @@
 //! `tare-spans`: receives spans of traces over OTLP, and writes them as samples.
 
 mod arguments;
+mod decode;
+mod jaeger;
 mod otlp;
 mod output;
 mod receive;
@@ -18,6 +20,7 @@ fn main() -> ExitCode {
     tare_command::run(|arguments: Arguments| match arguments.command {
         Command::Receive(wanted) => receive::run(&wanted),
         Command::Run(wanted) => run::run(&wanted),
+        Command::Decode(wanted) => decode::run(&wanted),
         Command::Schema { json } => {
             let text = if json {
                 describe(&[(&*SAMPLES, &output::COLUMNS[..])]).to_string()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tare spans`: receives traces, and shows what files of them contain."""
+"""`tare spans`: receives and fetches traces, and shows what files of them contain."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tare.cli import native
-from tare.cli.shared.options import AsJson
+from tare.cli.shared.options import AsJson, option
 from tare.cli.shared.streams import tell
+from tare.errors import InputError
 from tare.terminal import aligned, json_text, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tare.samples.fetch import Fetched, Window
     from tare.samples.read.span_file import SpanFile
 
 COLUMNS = ("span", "spans", "per second", "per trace", "errors", "p50", "p95", "p99")
@@ -24,10 +26,11 @@ COLUMNS = ("span", "spans", "per second", "per trace", "errors", "p50", "p95", "
 def register(app: typer.Typer) -> None:
     """Adds `tare spans`."""
     spans = typer.Typer(
-        help="Receive traces, and show what files of them contain.", rich_markup_mode=None
+        help="Receive or fetch traces, and show what files of them contain.", rich_markup_mode=None
     )
     spans.callback(invoke_without_command=True)(_help)
     native.register(spans, "spans")
+    spans.command("fetch")(fetch)
     spans.command("show")(show)
     app.add_typer(spans, name="spans")
 
@@ -35,6 +38,100 @@ def register(app: typer.Typer) -> None:
 def _help(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
+
+
+def fetch(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="http://HOST:16686 of Jaeger's query service (or https), or"
+            " kafka://HOST:9092/TOPIC with OTLP messages.",
+            show_default=False,
+        ),
+    ],
+    *,
+    out: Annotated[Path, option("--out", "FILE", "File that gets the traces; it is replaced.")],
+    service: Annotated[
+        str | None, option("--service", "NAME", "Traces of this service (Jaeger needs it).")
+    ] = None,
+    since: Annotated[
+        str, option("--from", "TIME", "ISO 8601 (2026-05-31T18:00), or a duration before now. [1h]")
+    ] = "1h",
+    until: Annotated[str, option("--to", "TIME", "In the same form. [0s: now]")] = "0s",
+    as_json: AsJson = False,
+) -> None:
+    """Save traces of Jaeger, or of a Kafka topic, as a file.
+
+    `tare spans show` and `tare compare` read it. Traces of Jaeger are saved as Jaeger's JSON,
+    messages of Kafka as Arrow.
+
+    Example, the last ten minutes: tare spans fetch http://localhost:16686 --service frontend --from
+    10m --out now.json
+    """
+    from dataclasses import asdict
+    from time import time_ns
+
+    from tare.samples.fetch import Window
+    from tare.verdict.words import count
+
+    now = time_ns()
+    window = Window(_moment("--from", since, now), _moment("--to", until, now))
+    if window.start_ns >= window.end_ns:
+        raise InputError(f"--from {since}: expected a time before --to {until}")
+    found = _fetched(source, service, window, out)
+    for line in found.warnings:
+        tell(f"warning: {line}")
+    if as_json:
+        typer.echo(json_text(asdict(found)))
+        return
+    of = "" if found.traces is None else f" of {count(found.traces, 'trace')}"
+    typer.echo(printable(f"{count(found.spans, 'span')}{of} in {out}"))
+
+
+def _fetched(source: str, service: str | None, window: Window, out: Path) -> Fetched:
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(source)
+        kind, topic, _ = parts.scheme, parts.path.strip("/"), parts.port
+    except ValueError:
+        kind = topic = ""
+    if kind in {"http", "https"} and parts.hostname:
+        from tare.samples.fetch import jaeger_api
+
+        if service is None:
+            raise InputError("--service: is missing; Jaeger returns traces of one service")
+        return jaeger_api.fetch(source.rstrip("/"), service, window, out)
+    if kind == "kafka" and parts.hostname and topic:
+        from tare.samples.fetch import kafka_topic
+
+        if service is not None:
+            raise InputError("--service: is for Jaeger; a topic has the spans of all services")
+        return kafka_topic.fetch(parts.netloc, topic, window, out)
+    raise InputError(
+        f"{source}: expected http://HOST:16686 of Jaeger's query service, or kafka://HOST:9092/TOPIC"
+    )
+
+
+def _moment(flag: str, text: str, now_ns: int) -> int:
+    """Nanoseconds since the Unix epoch of a time, or of a duration before now."""
+    from datetime import datetime
+
+    from pydantic_core import PydanticCustomError
+
+    from tare.plan.schema.values import duration_ns
+
+    try:
+        return now_ns - duration_ns(text)
+    except PydanticCustomError:
+        pass
+    try:
+        return round(datetime.fromisoformat(text).timestamp() * 1e6) * 1_000
+    except (ValueError, OverflowError, OSError) as error:
+        raise InputError(
+            f"{flag} {text}: expected a time such as 2026-05-31T18:00, or a duration such as 10m"
+        ) from error
 
 
 def show(

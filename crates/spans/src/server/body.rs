@@ -28,6 +28,13 @@ pub struct Held {
     reserved: Option<OwnedSemaphorePermit>,
 }
 
+impl From<Vec<u8>> for Held {
+    /// Bytes outside the budget.
+    fn from(bytes: Vec<u8>) -> Self {
+        Self { bytes, reserved: None }
+    }
+}
+
 impl Budget {
     pub fn new() -> Self {
         Self(Arc::new(Semaphore::new(MEMORY)))

@@ -3,6 +3,7 @@
 
 use super::body::{Budget, Held};
 use super::refusal::Refusal;
+use crate::jaeger;
 use crate::otlp::{ExportResponse, PartialSuccess, read};
 use crate::output::Output;
 use crate::rows::{Names, Rejected, RowBuilder};
@@ -19,6 +20,7 @@ const SLOWEST_DISK: Duration = Duration::from_secs(5);
 pub enum Format {
     Protobuf,
     Json,
+    Jaeger,
 }
 
 /// Takes spans out of requests.
@@ -44,6 +46,11 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// Rejected spans, too.
+    pub fn all_spans(&self) -> u64 {
+        self.spans + self.rejected.total()
+    }
+
     /// For programs.
     pub fn json(&self) -> Value {
         let Self { requests, refused_requests, spans, rejected } = self;
@@ -125,6 +132,7 @@ impl Exporter {
         let mut builder = RowBuilder::new(&mut state.names);
         match format {
             Format::Protobuf => read::protobuf(bytes, &mut builder).map_err(malformed)?,
+            Format::Jaeger => jaeger::read(bytes, &mut builder).map_err(malformed)?,
             Format::Json if bytes.len() > LARGEST_JSON => return Err(Refusal::TooLarge),
             Format::Json => read::json(bytes, &mut builder).map_err(malformed)?,
         }

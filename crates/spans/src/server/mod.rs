@@ -7,7 +7,9 @@ mod grpc;
 mod plain;
 mod refusal;
 
-pub use export::{Counts, Exporter};
+pub use body::{Held, LARGEST};
+pub use export::{Counts, Exporter, Format};
+pub use refusal::Refusal;
 
 use bytes::Bytes;
 use http::{Request, Response};
