@@ -269,7 +269,7 @@ def test_cpu_time_explains_and_does_not_decide() -> None:
 
 def test_the_json_form() -> None:
     form = json.loads(json.dumps(judge(blocks(noisy(1.1), 1)).to_json(published=True)))
-    keys = "compare comparisons published controls traces smoke warnings notes"
+    keys = "compare comparisons published controls traces round_trips smoke warnings notes"
     assert list(form) == keys.split()
     assert form["published"] is None
     first = form["comparisons"][0]

@@ -30,12 +30,12 @@ def extended(folder: Path, text: str, base: str = BASE) -> Path:
     """The file of a plan that extends another one."""
     (folder / "base.toml").write_text(base)
     file = folder / "short.toml"
-    file.write_text(f'extends = "base.toml"\n{text}')
+    file.write_text(f'extends = "base.toml"\nname = "short"\n{text}')
     return file
 
 
 def test_a_plan_has_the_keys_of_both(tmp_path: Path) -> None:
-    own = 'name = "short"\nenvironments = ["host"]\n[load]\nduration = "2s"\n'
+    own = 'environments = ["host"]\n[load]\nduration = "2s"\n'
     plan = load(extended(tmp_path, own), {"blocks": 6})
     assert (plan.name, plan.blocks, plan.environment_names) == ("short", 6, ["host"])
     assert isinstance(plan.load, TareLoad)
@@ -61,7 +61,7 @@ def test_tables_in_tables_are_merged(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "base", "message"),
     [
-        ("blocks = 0", BASE, "short.toml:2: blocks: found 0"),
+        ("blocks = 0", BASE, "short.toml:3: blocks: found 0"),
         ("", BASE.replace("= 10", "= 0"), "base.toml:3: blocks: found 0"),
         ("", f'extends = "more.toml"\n{BASE}', "base.toml extends another plan"),
         ("", "name = ", "base.toml:1: not TOML"),
@@ -75,9 +75,16 @@ def test_errors_name_the_file_that_has_the_key(
     assert message in str(error.value)
 
 
+def test_a_plan_has_a_name_of_its_own(tmp_path: Path) -> None:
+    file = extended(tmp_path, "")
+    file.write_text('extends = "base.toml"\n')
+    with pytest.raises(InputError, match="name: found nothing"):
+        load(file)
+
+
 @pytest.mark.parametrize("name", ['"../base.toml"', '"/etc/passwd"', "3", '""', '"none.toml"'])
 def test_only_a_plan_in_the_same_folder_can_be_extended(tmp_path: Path, name: str) -> None:
     file = tmp_path / "short.toml"
-    file.write_text(f"extends = {name}\n")
+    file.write_text(f'extends = {name}\nname = "short"\n')
     with pytest.raises(InputError, match=r"a plan in the same folder|none.toml: No such file"):
         load(file)

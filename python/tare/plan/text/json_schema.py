@@ -21,11 +21,8 @@ def plan_schema() -> dict[str, Any]:
         "description": "A plan in the same folder, which has all other keys.",
     }
     # What such a plan does not have may be in the other one.
-    required = {
-        "if": {"not": {"required": [EXTENDS]}},
-        "then": {"required": schema.pop("required")},
-    }
-    return {"$schema": DIALECT, **schema, **required}
+    alone = {"if": {"not": {"required": [EXTENDS]}}, "then": {"required": schema["required"]}}
+    return {"$schema": DIALECT, **schema, "required": ["name"], **alone}
 
 
 def _write_default(key: dict[str, Any]) -> None:

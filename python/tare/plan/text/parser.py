@@ -60,6 +60,8 @@ def _extended(text: str, path: Path) -> str:
     name = data.pop(EXTENDS)
     if not isinstance(name, str) or not name or Path(name).name != name:
         raise InputError(f"{path}: {EXTENDS}: expected the name of a plan in the same folder")
+    if "name" not in data:
+        raise InputError(f"{path}: name: found nothing, expected a name, which its results have")
     base = path.parent / name
     below = _read(base)
     base_data = _data(below, str(base))
