@@ -143,7 +143,7 @@ miri: ## memory that processes share, under Miri, where a nightly toolchain has 
 .PHONY: bench
 bench: PACKAGES := bench
 bench: native java ## every bench, beside its peers; BENCH=quick for fewer repetitions
-	@setup/install-peers oha k6 fortio benchstat otava kieker opentelemetry zipkin jaeger otelcol
+	@setup/install-peers oha k6 fortio benchstat otava kieker opentelemetry zipkin
 	@$(PYTHON) -m bench
 
 .PHONY: bench-hook

@@ -96,6 +96,7 @@ class Jaeger(BaseHTTPRequestHandler):
         span = {"operationName": "GET /", "processID": "p1"}
         traces = [
             {
+                "traceID": f"{start + number:x}",
                 "processes": {"p1": {"serviceName": asked["service"]}},
                 "spans": [
                     span
@@ -120,8 +121,6 @@ class Jaeger(BaseHTTPRequestHandler):
 
 
 def test_the_first_commands_of_spans(tmp_path: Path) -> None:
-    if shutil.which("curl") is None:
-        pytest.skip("curl is not installed")
     with ThreadingHTTPServer(("127.0.0.1", 0), Jaeger) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         here = f"127.0.0.1:{server.server_address[1]}"
