@@ -19,12 +19,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.in_process import Done, tare
 from tests.once import once
 from tests.rights import may_make_namespaces
 from tests.waiting import SECONDS
 
 CONTRACT = tomllib.loads((Path(__file__).parent / "cli.toml").read_text())
 BIN = Path(sys.executable).parent
+# What `tare` carries out without another program, and loads its libraries for.
+IN_PROCESS = [("tare", "compare"), ("tare", "report"), ("tare", "calibrate")]
 # Nobody, who may read everything: this Python can stand in a folder that is root's alone.
 CAPABILITY = "+dac_read_search"
 AS_NOBODY = [
@@ -103,25 +106,10 @@ def test_contract(
     command = [_fill(word, places) for word in case["command"]]
     if case.get("without_rights"):
         command = [*AS_NOBODY, *command]
+    done = _carried_out(command, case.get("interrupt"), tmp_path, environment)
 
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-        env=environment,
-    )
-    try:
-        if "interrupt" in case:
-            _wait_until(case["interrupt"], process, tmp_path)
-            process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=SECONDS)
-    finally:
-        process.kill()
-
-    assert process.returncode == case["exit"], err or out
+    out, err = done.stdout, done.stderr
+    assert done.returncode == case["exit"], err or out
     assert "Traceback" not in err
     assert "panicked" not in err
     if "error" in case:
@@ -133,6 +121,34 @@ def test_contract(
         assert set(case["json"]) <= set(json.loads(out))
     if "json_on_stderr" in case:
         assert set(case["json_on_stderr"]) <= set(json.loads(err))
+
+
+def _carried_out(
+    command: list[str],
+    interrupt: str | dict[str, str] | None,
+    folder: Path,
+    environment: dict[str, str],
+) -> Done:
+    if interrupt is None and tuple(command[:2]) in IN_PROCESS:
+        with contextlib.chdir(folder):
+            return tare(*command[1:], **environment)
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        env=environment,
+    )
+    try:
+        if interrupt is not None:
+            _wait_until(interrupt, process, folder)
+            process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=SECONDS)
+    finally:
+        process.kill()
+    return Done(process.returncode, out, err)
 
 
 def _wait_until(moment: str | dict[str, str], process: subprocess.Popen[str], folder: Path) -> None:

@@ -62,7 +62,7 @@ HELD = [
 ]
 HOLD = f'{{ type = "wrap", command = {json.dumps(HELD)} }}'
 REPORT, VERDICT = "tare.report.write", "tare.cli.run.conclude"
-OWN_LOAD = 'warmup = "50ms"\nduration = "200ms"\n'
+OWN_LOAD = 'warmup = "20ms"\nduration = "100ms"\n'
 
 
 @dataclass

@@ -238,7 +238,7 @@ def test_every_log_is_one_program_s_whatever_conditions_are_called(experiment: E
 def test_a_proxy_bears_more_users_than_nginx_does_by_itself(experiment: Experiment) -> None:
     experiment.write_plan(
         layers='{ type = "proxy", program = "nginx" }',
-        load=f"{OWN_LOAD}users = 600",
+        load=f"{OWN_LOAD}users = 600".replace("100ms", "200ms"),
         nginx=NGINX_CONF.replace("events {}", "events { worker_connections 1024; }"),
     )
     assert experiment.measure(blocks=1).returncode == 0
@@ -326,7 +326,7 @@ def test_an_open_loop_opens_a_connection_when_all_are_busy(experiment: Experimen
     server = experiment.folder / "slow.py"
     server.write_text(SLOW_SERVER)
     load = f'{OWN_LOAD}mode = "open"\nrate = 50'
-    experiment.write_plan(top='design = "blocks"', load=load.replace("200ms", "1s"))
+    experiment.write_plan(top='design = "blocks"', load=load.replace("100ms", "1s"))
     plan = experiment.plan.read_text()
     nginx = 'command = "nginx -p {dir} -c nginx.conf -e stderr"'
     assert nginx in plan
