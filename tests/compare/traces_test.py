@@ -102,6 +102,37 @@ def test_a_change_is_in_the_span_that_made_it(sides: list[Path]) -> None:
     ]  # fmt: skip
 
 
+def test_a_service_that_is_called_more_often_is_named(sides: list[Path], tmp_path: Path) -> None:
+    twice = tmp_path / "new"
+    twice.mkdir()
+    for file in sides[0].iterdir():
+        lines = []
+        for line in file.read_text().splitlines():
+            trace = json.loads(line)
+            (scope,) = trace["resourceSpans"][1]["scopeSpans"]
+            update = scope["spans"][1]
+            scope["spans"].append(update | {"spanId": f"{99:016x}"})
+            lines.append(json.dumps(trace) + "\n")
+        (twice / file.name).write_text("".join(lines))
+    done = tare(sides[0], twice, "--json")
+    structures = json.loads(done.stdout)["traces"][0]["structures"]
+    assert structures["verdict"] == "changed"
+    assert f"calls of '{UPDATE}' per request: 1.00 -> 2.00" in structures["reason"]
+
+
+def test_conditions_without_a_common_span_are_an_error(sides: list[Path], tmp_path: Path) -> None:
+    lower = tmp_path / "new"
+    lower.mkdir()
+    for file in sides[0].iterdir():
+        text = file.read_text()
+        for name in ("POST", "UPDATE", "GET"):
+            text = text.replace(name, name.lower())
+        (lower / file.name).write_text(text)
+    done = tare(sides[0], lower, "--fail-on", "slower")
+    assert done.returncode == 2
+    assert "the conditions have no span in common" in done.stderr
+
+
 def test_a_pipeline_that_loses_one_span_in_a_hundred_is_reported(
     sides: list[Path], tmp_path: Path
 ) -> None:

@@ -166,6 +166,19 @@ def test_the_cpu_time_of_all_services_counts(experiment: Experiment) -> None:
     assert {"store.log", "users.log"} <= logs
 
 
+def test_the_log_of_the_failed_service_is_quoted(experiment: Experiment) -> None:
+    fails = f'"{sys.executable}", "-c", "import sys; sys.exit(\'no configuration\')", "{{port}}"'
+    store, users, service = plan().split(SERVE, 2)
+    experiment.plan.write_text(f"{store}{SERVE}{users}{fails}{service}")
+    done = experiment.measure()
+    assert "users: exited with code 1 before it was ready" in done.stderr
+    tails = [run["log_tail"] for run in experiment.manifest["runs"]]
+    assert tails
+    for tail in tails:
+        assert tail[0] == "no configuration"
+        assert not any("GET /" in line for line in tail), "the log of a service that is ready"
+
+
 def test_a_service_can_be_measured_alone(experiment: Experiment) -> None:
     experiment.plan.write_text(plan().replace('beside = "store"', 'beside = "store"\npath = "/"'))
     done = experiment.run("--isolate", "users")

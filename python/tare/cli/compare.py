@@ -216,6 +216,11 @@ def compare(
             max_errors="1%" if max_errors is None else max_errors,
         )
     outcome.tell(judgement, published=method is not Method.TARE)
+    if not judgement.comparisons:
+        raise InputError(
+            "nothing can be compared: the conditions have no span in common; names of spans must be"
+            " equal, also in upper and lower case"
+        )
     outcome.gate(judgement)
 
 

@@ -28,6 +28,11 @@ class Change:
     p_adjusted: float | None = None
     """Adjusted for all spans, or all structures, of the root span."""
 
+    @property
+    def larger(self) -> float:
+        """The larger mean of both sides."""
+        return max(self.baseline, self.condition)
+
 
 @dataclass(frozen=True, kw_only=True)
 class OutsideRoot:

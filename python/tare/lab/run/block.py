@@ -134,11 +134,14 @@ class Group:
         for run, service in started:
             if service is None:
                 continue
+            logs = len(run.logs)
             try:
                 finish_start(self.lab, run, service, begun, partial(self.new_log, run))
                 run.target = target(run, service)
             except (RunError, StartError) as error:
                 run.reason = str(error)
+                # A proxy has a log of its own.
+                run.failed_log = run.logs[-1] if len(run.logs) > logs else service.log
                 # What will not be measured must not disturb what is.
                 self.lab.processes.stop(run.processes)
             else:
@@ -159,6 +162,7 @@ class Group:
             return start_service(self.lab, run, service, folders[None], log)
         except (RunError, StartError) as error:
             run.reason = str(error)
+            run.failed_log = run.logs[-1] if len(run.launches) <= len(needed) else log
             self.lab.processes.stop(run.processes)
             return None
 
@@ -387,8 +391,8 @@ def oddities(run: Run) -> list[str]:
 
 
 def log_tail(run: Run) -> list[str]:
-    """The last lines of the logs of a run."""
+    """The last lines of the log of what failed; if it is not known, of all logs of the run."""
     tail: list[str] = []
-    for log in run.logs:
+    for log in run.logs if run.failed_log is None else [run.failed_log]:
         tail += log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_TAIL_LINES:]
     return tail

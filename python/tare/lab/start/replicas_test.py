@@ -58,6 +58,7 @@ def test_layers_stand_at_the_replicas_and_not_at_the_balancer() -> None:
             '[[services]]\nname = "users-2"\ncommand = "x {port}"\n[service]',
             "expected another name than users-2, which is a replica of users",
         ),
+        ("{users.port}", "{users.prot}", "expected {users.address} or {users.port} instead of"),
         ("{users.port}", "{users-1.port}", "expected the address or port of one of users that is"),
     ],
 )

@@ -97,6 +97,8 @@ class Run:
     target: Target | None = None
     """Where the load goes; None if the service did not become ready."""
     logs: list[Path] = field(default_factory=list)
+    failed_log: Path | None = None
+    """The log of the program that did not become ready."""
     reason: str | None = None
     """Why the run cannot count."""
     saturation: Saturation | None = None

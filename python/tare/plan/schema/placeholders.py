@@ -2,7 +2,7 @@
 """Placeholders in commands and files: only known names, so that other braces stay untouched."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 SERVICE_NAMES = ("address", "dir", "plan", "port")
 """What the lab fills in a service's command, variables and files, and in those of layers."""
@@ -16,9 +16,22 @@ _NAME_IN_BRACES = re.compile(r"(?<![${])\{([A-Za-z_][A-Za-z0-9_]*)\}(?!\})")
 _OF_ANOTHER = re.compile(r"(?<![${])\{([A-Za-z0-9][A-Za-z0-9._-]*)\.(?:address|port)\}(?!\})")
 
 
+# Of a file, any other dotted name in braces may be its own.
+_PART_OF_ANOTHER = re.compile(
+    r"(?<![${])\{([A-Za-z0-9][A-Za-z0-9._-]*)\.(?!(?:address|port)\})([A-Za-z_]+)\}(?!\})"
+)
+
+
 def services_named(text: str) -> list[str]:
     """The services whose address or port a text asks for, as in `{users.port}`."""
     return _OF_ANOTHER.findall(text)
+
+
+def unknown_part(text: str, services: Collection[str]) -> tuple[str, str] | None:
+    """The first name in braces that asks a known service for something else than its address or
+    port, as `{users.prot}`: the service, and what it is asked for."""
+    found = (match.groups() for match in _PART_OF_ANOTHER.finditer(text))
+    return next(((name, part) for name, part in found if name in services), None)
 
 
 def unknown_name(text: str, known: Sequence[str]) -> str | None:

@@ -9,7 +9,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from tare.plan.schema.placeholders import SERVICE_NAMES, misspelt_name, services_named
+from tare.plan.schema.placeholders import SERVICE_NAMES, misspelt_name, services_named, unknown_part
 from tare.plan.schema.values import (
     Command,
     FilledText,
@@ -131,9 +131,19 @@ def check(needed: Sequence[NeededService], service: Service) -> None:
             raise expected(wanted, "services", names.index(twin), "name")
         if needed_service.replicas > 1 and needed_service.port is not None:
             raise expected("no fixed port with replicas", "services", number, "port")
-    above: list[str] = []
     for number, one in enumerate((*needed, service)):
         place: tuple[str | int, ...] = ("services", number) if one is not service else ("service",)
+        for text in one.texts:
+            if found := unknown_part(text, names):
+                name, part = found
+                raise expected(
+                    f"{{{name}.address}} or {{{name}.port}} instead of {{{name}.{part}}}",
+                    *place,
+                    "command",
+                )
+    above: list[str] = []
+    for number, one in enumerate((*needed, service)):
+        place = ("services", number) if one is not service else ("service",)
         known = ", ".join(above) or "services"
         if isinstance(one, NeededService) and one.name in above:
             raise expected(f'different names of services (found "{one.name}" twice)', *place)

@@ -122,7 +122,7 @@ def _compared(
     ]
     parts = [SpanPart(*one) for one in zip(spans, *columns, strict=True)]
     structures = _structures(experiment, sides)
-    verdict, reason = _mix(structures, sides, experiment.budget, experiment.alpha)
+    verdict, reason = _mix(structures, parts, sides, experiment.budget, experiment.alpha)
     return TraceComparison(
         environment=environment,
         baseline=experiment.baseline,
@@ -202,9 +202,13 @@ def _outermost(numbers: frozenset[int], calls: Mapping[int, Call]) -> list[str]:
 
 
 def _mix(
-    structures: Sequence[StructureShare], sides: _Sides, budget: float, alpha: float
+    structures: Sequence[StructureShare],
+    parts: Sequence[SpanPart],
+    sides: _Sides,
+    budget: float,
+    alpha: float,
 ) -> tuple[MixWord, str]:
-    """Whether requests call other spans, and why."""
+    """Whether requests call other spans, or the same ones more or less often, and why."""
     least = LEAST_PAIRED if sides.paired else LEAST_UNPAIRED
     runs = min(len(sides.baseline), len(sides.condition))
     moved = [one for one in structures if _moved(one.share, budget, alpha)]
@@ -216,9 +220,30 @@ def _mix(
         )
     if moved:
         return "changed", largest
-    if all(_inside(one.share, budget) for one in structures):
-        return "unchanged", f"every structure within {percent(budget, signed=False)} of requests"
-    return "inconclusive", f"neither a change nor its absence is shown: {largest}"
+    frequencies = [(part.calls, budget * part.calls.larger) for part in parts]
+    often = [
+        part
+        for part, (calls, limit) in zip(parts, frequencies, strict=True)
+        if _moved(calls, limit, alpha)
+    ]
+    if often:
+        return "changed", _called(max(often, key=lambda one: abs(one.calls.difference)))
+    if not all(_inside(one.share, budget) for one in structures):
+        return "inconclusive", f"neither a change nor its absence is shown: {largest}"
+    unsure = [
+        part
+        for part, (calls, limit) in zip(parts, frequencies, strict=True)
+        if calls.difference and not _inside(calls, limit)
+    ]
+    if unsure:
+        largest = _called(max(unsure, key=lambda one: abs(one.calls.difference)))
+        return "inconclusive", f"neither a change nor its absence is shown: {largest}"
+    return "unchanged", f"every structure within {percent(budget, signed=False)} of requests"
+
+
+def _called(part: SpanPart) -> str:
+    before, after = part.calls.baseline, part.calls.condition
+    return f"calls of '{part.span}' per request: {before:.2f} -> {after:.2f}"
 
 
 def _largest(structures: Sequence[StructureShare]) -> StructureShare:
