@@ -90,7 +90,7 @@ test-integration: native java hello shop ## importers on what the tools of other
 	@setup/install-peers
 	@setup/install-peers kieker opentelemetry zipkin kafka
 	@.venv/bin/uv sync --quiet --locked --group engines
-	@.venv/bin/pytest -m integration tests/peers tests/shop bench tests/engines
+	@.venv/bin/pytest -m integration tests/peers tests/shop bench tests/engines tests/link
 	@.venv/bin/pytest -m integration tests/lab -k pod
 
 .PHONY: test-guests

@@ -15,7 +15,7 @@ import pytest
 from tests.report.page import Page
 from tests.waiting import SECONDS, wait_for
 
-from tare.lab.run.calibration import service_text
+from tare.lab.run.calibration import Extent, calibrations, service_text
 from tare.native import native
 from tare.plan import load
 from tare.samples.describe.limits import detection_limits
@@ -269,6 +269,13 @@ def test_the_service_refuses_any_other_value_in_one_line(busy: Path, value: str)
     )
     assert done.returncode == 2
     assert done.stderr == f"BUSY_WAIT_US={value}: expected whole microseconds from 0 to 1000000\n"
+
+
+def test_the_plan_of_the_shop_has_large_and_small_payments() -> None:
+    plan = load(ROOT / "plans/calibration.toml")
+    large, small = calibrations(plan, Extent([0, 50_000], repetitions=1, blocks=6))
+    for one, times in ((large, "18"), (small, "0")):
+        assert f"SHOP_LINPACK2_TIMES={times} SHOP_SLEEP_US=0" in one.service
 
 
 @pytest.mark.parametrize("name", ["calibrate-busy", "calibrate-hello"])

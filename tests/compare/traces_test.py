@@ -102,6 +102,26 @@ def test_a_change_is_in_the_span_that_made_it(sides: list[Path]) -> None:
     ]  # fmt: skip
 
 
+def test_a_pipeline_that_loses_one_span_in_a_hundred_is_reported(
+    sides: list[Path], tmp_path: Path
+) -> None:
+    lossy = tmp_path / "new"
+    lossy.mkdir()
+    generator = np.random.default_rng(1)
+    for file in sides[1].iterdir():
+        kept = []
+        for line in file.read_text().splitlines():
+            trace = json.loads(line)
+            for resource in trace["resourceSpans"]:
+                (scope,) = resource["scopeSpans"]
+                scope["spans"] = [one for one in scope["spans"] if generator.random() >= 0.01]
+            kept.append(json.dumps(trace) + "\n")
+        (lossy / file.name).write_text("".join(kept))
+    whole, lost = (tare(sides[0], side, "--json") for side in (sides[1], lossy))
+    told = [" ".join(json.loads(done.stdout)["warnings"]) for done in (whole, lost)]
+    assert ["incomplete traces" in text for text in told] == [False, True]
+
+
 def test_the_table_fits_a_terminal(sides: list[Path]) -> None:
     done = in_process.tare("compare", *sides, COLUMNS="80")
     assert done.returncode == 0, done.stderr

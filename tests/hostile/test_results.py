@@ -7,9 +7,10 @@ import shutil
 import sys
 import tomllib
 from collections.abc import Iterator
-from contextlib import chdir
+from contextlib import chdir, nullcontext
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 from zlib import crc32
 
 import pyarrow as pa
@@ -212,7 +213,11 @@ def run(box: Path, command: str) -> Done:
 
 def any_command(*of: object) -> str:
     """Always the same for the same thing."""
-    return [*COMMANDS][crc32(repr(of).encode()) % len(COMMANDS)]
+    return [*COMMANDS][_number(*of) % len(COMMANDS)]
+
+
+def _number(*of: object) -> int:
+    return crc32(repr(of).encode())
 
 
 def is_refused(folder: Path, name: str) -> bool:
@@ -240,9 +245,14 @@ def test_every_value_may_be_another(name: str, value: str, finished: Path, box: 
         if is_refused(box / "result", name):
             continue
         if at[-1] in STRUCTURE:
-            restore(finished, box)
-            write(path, changed)
-            run(box, any_command(at, value) if name == "manifest.json" else "report")
+            # A command takes half a second: of the values of one place, every other one is tried.
+            if _number(value, at) % 2:
+                restore(finished, box)
+                write(path, changed)
+                command = any_command(at, value) if name == "manifest.json" else "report"
+                # The report has a command of its own.
+                with patch("tare.report.write") if command == "resume" else nullcontext():
+                    run(box, command)
         else:
             together = replaced(together, at, VALUES[value])
     for command in COMMANDS if name == "manifest.json" else ("report",):
@@ -345,7 +355,7 @@ def test_many_runs_are_read_in_steps_that_grow_as_they_do(command: str, box: Pat
         assert done.returncode == 0, done.stderr
         return number
 
-    few, some, many = (calls(runs) for runs in (0, 1_000, 5_000))
+    few, some, many = (calls(runs) for runs in (0, 200, 1_000))
     assert 4 < (many - few) / (some - few) < 6
 
 

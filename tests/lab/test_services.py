@@ -134,6 +134,29 @@ def test_a_database_has_a_container_everywhere(experiment: Experiment, environme
         assert run["valid"], run
 
 
+@pytest.mark.parametrize(
+    "environment",
+    [
+        name if name not in GUESTS else pytest.param(name, marks=pytest.mark.integration)
+        for name in TABLES
+    ],
+)
+def test_replicas_share_the_requests(experiment: Experiment, environment: str) -> None:
+    if not RIGHTS[environment]():
+        pytest.skip(f"{environment}: needs root and its packages")
+    experiment.plan.write_text(plan(environment).replace('beside = "store"', "replicas = 3"))
+    done = experiment.measure()
+    assert done.returncode == 0, done.stderr
+    (run,) = experiment.runs("traced")
+    assert run["valid"], run
+    logs = {Path(log).name.partition("+")[2]: experiment.result / log for log in run["logs"]}
+    assert "users.log" in logs, "no log of the balancer"
+    answered = [logs[f"users-{one}.log"].read_text().count("GET / ") for one in (1, 2, 3)]
+    # Ready checks are spread unequally.
+    assert min(answered) > max(answered) / 2, answered
+    assert spans_of(experiment, "traced")
+
+
 def test_the_cpu_time_of_all_services_counts(experiment: Experiment) -> None:
     experiment.plan.write_text(plan())
     assert experiment.measure().returncode == 0

@@ -68,6 +68,12 @@ def test_a_guest_has_the_memory_that_it_was_given(guest: Vm) -> None:
     assert 400 << 10 < int(kibibytes) <= 512 << 10
 
 
+def test_processes_whose_parents_have_ended_leave_no_zombies(guest: Vm) -> None:
+    guest.exec(["sh", "-c", "for one in 1 2 3 4 5; do sh -c 'sleep 0.1 & exit 0'; done"])
+    # The name of a zombie stays.
+    wait_for(lambda: "sleep" not in guest.exec(["ps", "-A", "-o", "comm="]))
+
+
 def test_who_does_not_know_the_token_gets_no_answer(guest: Vm, tmp_path: Path) -> None:
     guest.exec(["true"])
     assert guest._guest is not None

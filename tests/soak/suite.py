@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from xml.etree import ElementTree
 
-from bench.results import ROOT, commit, renew
+from bench.results import ROOT, commit, machine, renew
 
 FOUND = Path(__file__).with_suffix(".jsonl")
 KEPT = 10
@@ -40,12 +40,14 @@ class Run:
     seconds: float = 0.0
     failed: tuple[str, ...] = ()
     commit: str = ""
+    machine: str = ""
+    """A series may go on on another one."""
 
     @property
     def row(self) -> str:
         verdict = "yes" if self.code == 0 else f"NO ({self.code})"
         cells = (self.commit, self.hogs, verdict, self.tests, len(self.failed), self.skipped)
-        return f"| {' | '.join(map(str, cells))} | {self.seconds:.0f} s |"
+        return f"| {' | '.join(map(str, cells))} | {self.seconds:.0f} s | {self.machine} |"
 
 
 def run(runs: int, tests: Sequence[str] = ()) -> None:
@@ -89,7 +91,11 @@ def run_once(hogs: int, tests: Sequence[str]) -> Run:
                 if process.poll() is None:
                     os.killpg(process.pid, signal.SIGKILL)
         code = process.returncode
-        return read(report, hogs, code) if report.exists() else Run(hogs, code, commit=commit())
+        return (
+            read(report, hogs, code)
+            if report.exists()
+            else Run(hogs, code, commit=commit(), machine=machine())
+        )
 
 
 @contextmanager
@@ -115,7 +121,7 @@ def read(report: Path, hogs: int, code: int) -> Run:
             failed.append(name)
     tests, skipped = int(suite.get("tests", 0)), int(suite.get("skipped", 0))
     seconds = float(suite.get("time", 0))
-    return Run(hogs, code, tests, skipped, seconds, (*dict.fromkeys(failed),), commit())
+    return Run(hogs, code, tests, skipped, seconds, (*dict.fromkeys(failed),), commit(), machine())
 
 
 def summary(done: Sequence[Run]) -> str:
@@ -123,8 +129,8 @@ def summary(done: Sequence[Run]) -> str:
     passed = sum(one.code == 0 for one in done)
     return "\n".join(
         [
-            "| commit | CPU-bound processes | passed | tests | failed | skipped | time |",
-            "|---|---|---|---|---|---|---|",
+            "| commit | CPU-bound processes | passed | tests | failed | skipped | time | machine |",
+            "|---|---|---|---|---|---|---|---|",
             *(one.row for one in done),
             "",
             f"Passed: {passed} of {len(done)} (wanted: all).",

@@ -18,6 +18,8 @@ const STACK: usize = 32 << 10;
 const GUARD: usize = 64 << 10;
 /// Bytes of thread-local memory around what the library's block needs.
 const SPARE: usize = 4096;
+/// How many times a thread that has ended is looked for.
+const LOOKS: u32 = 100_000;
 /// Bytes of the block, and the alignment of what is next to it.
 const BLOCK: usize = 64;
 
@@ -96,13 +98,16 @@ impl Background {
         })?
     }
 
-    /// Waits until the thread has ended.
+    /// Waits until the thread has ended, and the kernel no longer counts it among the threads of
+    /// this process: `unshare` would refuse a user namespace.
     pub fn join(&self) {
+        let mut last = 0;
         loop {
             let number = self.number.load(Acquire);
             if number == 0 {
-                return;
+                break;
             }
+            last = number;
             let place = ptr::from_ref(&self.number).addr();
             let arguments = [place, libc::FUTEX_WAIT as usize, number as usize, 0, 0, 0];
             // SAFETY: the kernel reads the word.
@@ -110,6 +115,16 @@ impl Background {
             if !matches!(waited, Ok(_) | Err(Errno(libc::EAGAIN | libc::EINTR))) {
                 return;
             }
+        }
+        // The word is cleared somewhat earlier. Another thread may have the number by now.
+        let arguments = [syscall::getpid() as usize, last as usize, 0, 0, 0, 0];
+        for _ in 0..LOOKS {
+            // SAFETY: signal 0 only asks whether the thread exists.
+            if last == 0 || unsafe { call(libc::SYS_tgkill, arguments) }.is_err() {
+                return;
+            }
+            // SAFETY: no memory is involved.
+            let _ = unsafe { call(libc::SYS_sched_yield, [0; 6]) };
         }
     }
 }
@@ -193,6 +208,8 @@ unsafe fn clone(
 
 #[cfg(all(test, not(miri)))]
 mod tests {
+    extern crate std;
+
     use super::*;
     use crate::{ThreadBlock, ThreadState};
     use core::sync::atomic::AtomicU64;
@@ -226,13 +243,15 @@ mod tests {
 
     #[test]
     fn thread_has_a_block_of_its_own_and_signals_blocked_and_can_be_started_again() {
-        for _ in 0..3 {
+        for _ in 0..1_000 {
             SEEN[0].store(0, Relaxed);
             THREAD.start(main).unwrap();
             THREAD.join();
             assert!(!THREAD.is_running());
             let seen = [0, 1].map(|place| SEEN[place].load(Relaxed));
             assert!(seen[0] != 0 && seen[0] == seen[1] && seen[0] != syscall::gettid());
+            let task = std::format!("/proc/self/task/{}", seen[0]);
+            assert!(!std::path::Path::new(&task).exists(), "the thread has not ended");
             // All but SIGKILL and SIGSTOP.
             assert_eq!(BLOCKED.load(Relaxed), !(1 << 8 | 1 << 18));
         }

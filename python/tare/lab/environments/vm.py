@@ -115,6 +115,8 @@ class Vm(OwnPorts, Environment):
         return self._inside.partition("/")[0]
 
     def add_volume(self, folder: Path, size: int) -> None:
+        if find("mkfs.ext4") is None:
+            raise RunError("volumes of guests need mkfs.ext4: install e2fsprogs")
         super().add_volume(folder, size)
         image = Path(f"{folder}.ext4")
         with image.open("xb") as file:

@@ -61,8 +61,7 @@ def of_load(spans: "pa.Table", started: int, ended: int) -> "pa.Table":
     """
     import pyarrow.compute as pc
 
-    begin = spans.select(["trace_id", "start_ns"]).group_by("trace_id")
-    first = begin.aggregate([("start_ns", "min")])
+    first = _begins(spans)
     inside = first.filter(
         pc.and_(
             pc.greater_equal(first["start_ns_min"], started),
@@ -70,6 +69,33 @@ def of_load(spans: "pa.Table", started: int, ended: int) -> "pa.Table":
         )
     )
     return spans.filter(pc.is_in(spans["trace_id"], inside["trace_id"].combine_chunks()))
+
+
+def in_slices(spans: "pa.Table", requests: "pa.Table") -> "pa.Table":
+    """The spans with the slice of the load in which their trace began: that of the last request
+    that had begun by then."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if "slice" not in requests.column_names or not spans.num_rows:
+        return spans
+    known = requests.select(["start_ns", "slice"]).drop_null().sort_by("start_ns")
+    if not known.num_rows:
+        return spans
+    first = _begins(spans)
+    last = np.searchsorted(known["start_ns"].to_numpy(), first["start_ns_min"].to_numpy(), "right")
+    slices = known["slice"].to_numpy()[np.maximum(last - 1, 0)]
+    traces = first["trace_id"].combine_chunks()
+    place = pc.index_in(spans["trace_id"], traces)
+    found = pa.array(slices, known["slice"].type).take(place.combine_chunks())
+    return spans.append_column("slice", found)
+
+
+def _begins(spans: "pa.Table") -> "pa.Table":
+    """`trace_id` and `start_ns_min`: when the first span of each trace began."""
+    begin = spans.select(["trace_id", "start_ns"]).group_by("trace_id")
+    return begin.aggregate([("start_ns", "min")])
 
 
 def incomplete(layers: "Sequence[Layer]", spans: "pa.Table | None", requests: int) -> str | None:

@@ -2,7 +2,7 @@
 import pyarrow as pa
 import pytest
 
-from tare.lab.layers.spans import incomplete, of_load
+from tare.lab.layers.spans import in_slices, incomplete, of_load
 from tare.plan.schema.layers import SpansLayer
 
 
@@ -12,6 +12,25 @@ def test_traces_of_the_load_are_kept_whole() -> None:
         "start_ns": [90, 110, 100, 120, 210, 201],
     })  # fmt: skip
     assert of_load(spans, 100, 200)["trace_id"].to_pylist() == ["in"] * 3
+
+
+def test_spans_are_in_the_slice_in_which_their_trace_began() -> None:
+    requests = pa.table({
+        "start_ns": pa.array([300, 100, 150, None]),
+        "slice": pa.array([7, 2, 2, None], pa.int32()),
+    })  # fmt: skip
+    spans = pa.table({
+        "trace_id": ["early", "two", "two", "seven", "edge"],
+        "start_ns": [99, 299, 310, 301, 300],
+    })  # fmt: skip
+    found = in_slices(spans, requests)
+    assert found["slice"].to_pylist() == [2, 2, 2, 7, 7]
+    assert found["slice"].type == pa.int32()
+
+
+def test_a_load_without_slices_gives_spans_none() -> None:
+    spans = pa.table({"trace_id": ["a"], "start_ns": [1]})
+    assert in_slices(spans, pa.table({"start_ns": [1]})) == spans
 
 
 def test_no_spans() -> None:

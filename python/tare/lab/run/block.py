@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tare.lab import layers, recommendations
 from tare.lab.environments.launch import RunError
-from tare.lab.layers.spans import incomplete, of_load
+from tare.lab.layers.spans import in_slices, incomplete, of_load
 from tare.lab.load import generators as loads
 from tare.lab.load import rate
 from tare.lab.load.errors import most_frequent
@@ -26,6 +26,7 @@ from tare.lab.recommendations import resource_limits
 from tare.lab.result.folder import RunKey
 from tare.lab.result.streams import read_stream
 from tare.lab.run.observer import Observer
+from tare.lab.start import replicas
 from tare.lab.start.laboratory import Laboratory
 from tare.lab.start.places import Places
 from tare.lab.start.runs import Measured, Run, Target
@@ -148,7 +149,7 @@ class Group:
 
     def start_services(self, run: Run) -> Started | None:
         """Starts what a run needs, and its service, which may not be ready; None if this fails."""
-        *needed, service = self.lab.plan.all_services
+        *needed, service = replicas.expanded(self.lab.plan)
         log = self.new_log(run)
         try:
             folders = {one.name: self.new_folder(run, one.name) for one in (*needed, service)}
@@ -357,7 +358,8 @@ def spans_of(found: Measured, run: Run) -> "pa.Table | None":
     tables = [table for path in paths if (table := read_stream(path)) is not None]
     if not tables or started is None or ended is None:
         return None
-    return of_load(pa.concat_tables(tables, promote_options="permissive"), started, ended)
+    together = pa.concat_tables(tables, promote_options="permissive")
+    return in_slices(of_load(together, started, ended), found.samples)
 
 
 def joined(samples: "pa.Table", spans: "pa.Table | None") -> "pa.Table":

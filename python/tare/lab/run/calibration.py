@@ -99,7 +99,10 @@ def calibrations(plan: Plan, extent: Extent) -> list[Calibrated]:
     found = []
     requests = offer.requests or {ONE_REQUEST: _own_busy_wait(plan, offer.variable)}
     for name, busy_ns in requests.items():
-        variables = {delay: {offer.variable: _us(busy_ns + delay)} for delay in extent.delays}
+        others = offer.variables.get(name, {})
+        variables = {
+            delay: {**others, offer.variable: _us(busy_ns + delay)} for delay in extent.delays
+        }
         text = tomli_w.dumps(_data(plan, name, variables, extent.repetitions * extent.blocks))
         derived = parse(text, f"{plan.source[0]} ({name})", plan.folder)
         assert derived.control_name is not None

@@ -73,6 +73,30 @@ def test_each_request_is_an_experiment_of_its_own() -> None:
     assert short.service != long.service
 
 
+def test_variables_make_a_kind_of_requests() -> None:
+    rows = "variables = { long = { ROWS = '7' } }\n"
+    short, long = calibrated(PLAN + CALIBRATION + REQUESTS + rows)
+    assert "ROWS" not in short.plan.text
+    layers = [one.layers[0].model_dump() for one in long.plan.conditions]
+    assert [one["variables"] for one in layers] == [
+        {"ROWS": "7", "WAIT": "27000"}, {"ROWS": "7", "WAIT": "27050"},
+    ]  # fmt: skip
+    assert "ROWS=7 WAIT=27000" in long.service
+
+
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        ("{ lnog = { ROWS = '7' } }", "expected one of requests: short, long"),
+        ("{ long = { WAIT = '7' } }", "expected other variables than WAIT, which has the busy"),
+    ],
+)
+def test_variables_of_no_requests_are_refused(variables: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        calibrated(PLAN + CALIBRATION + REQUESTS + f"variables = {variables}\n")
+    assert message in str(caught.value)
+
+
 def test_without_a_busy_wait_of_its_own_the_service_is_called_as_in_the_plan() -> None:
     text = PLAN.replace('WAIT = "40", ', "")
     (one,) = calibrated(text + CALIBRATION)

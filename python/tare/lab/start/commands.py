@@ -6,10 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from tare.lab.processes.processes import find
+from tare.lab.start import replicas
 from tare.plan import CommandLoad, Plan, Service, expected, refused
 from tare.plan.schema.layers import AgentLayer, EnvLayer, WrapLayer
 from tare.plan.schema.placeholders import fill
-from tare.plan.schema.plan import PlacedService
+from tare.plan.schema.services import NeededService, PlacedService
 
 Place = tuple[str | int, ...]
 
@@ -26,6 +27,10 @@ def check(plan: Plan) -> None:
     if not elsewhere:
         for service in plan.all_services:
             _check_service(plan, service)
+    for service in plan.all_services:
+        if isinstance(service.table, NeededService) and service.table.names_of_replicas:
+            where = (*service.place, "replicas")
+            _check_program(plan, where, [replicas.PROGRAM], Path("{dir}"), os.environ)
     for number, condition in enumerate(plan.conditions):
         for position, layer in enumerate(condition.layers):
             if isinstance(layer, AgentLayer):
@@ -50,7 +55,7 @@ def _check_service(plan: Plan, placed: PlacedService) -> None:
         place: Place = (*placed.place, "command")
         variables = {**os.environ, **service.environment}
         for position, layer in enumerate(condition.layers):
-            if layer not in condition.layers_at(placed.name):
+            if layer not in condition.layers_at(placed.role):
                 continue
             if isinstance(layer, WrapLayer):
                 words = layer.command

@@ -9,8 +9,10 @@ from tare.lab import environments
 from tare.lab.environments.environment import Environment
 from tare.lab.environments.segment import Segment
 from tare.lab.processes.processes import Processes
+from tare.lab.start import replicas
 from tare.plan import Plan
 from tare.plan.schema.environments import EnvironmentBase
+from tare.plan.schema.services import NeededService
 
 
 class Places:
@@ -23,7 +25,7 @@ class Places:
         self._name = name
         joined = bool(plan.services) and settings.own_network
         self._segment = Segment() if joined else None
-        self._services = plan.all_services
+        self._services = replicas.expanded(plan)
         places: dict[str | None, Environment] = {}
         found: dict[str | None, Environment] = {}
         for service in self._services:
@@ -33,7 +35,7 @@ class Places:
             else:
                 place = places[beside]
             places[service.name] = place
-            contained = getattr(service.table, "container", False)
+            contained = isinstance(service.table, NeededService) and service.table.container
             found[service.name] = environments.contained(place, unique) if contained else place
         self._all = [*dict.fromkeys((*places.values(), *found.values()))]
         """Those in another place follow it."""

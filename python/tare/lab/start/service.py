@@ -15,7 +15,7 @@ from tare.lab.start.laboratory import Laboratory
 from tare.lab.start.ready import wait_until_ready
 from tare.lab.start.runs import Run, Running, Target
 from tare.plan import Ready
-from tare.plan.schema.plan import PlacedService
+from tare.plan.schema.services import PlacedService
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def start_service(
         file.parent.mkdir(parents=True, exist_ok=True)
         with named(file):
             file.write_text(launch.filled(text), encoding="utf-8")
-    layers.put(run.condition.layers_at(service.name), launch)
+    layers.put(run.condition.layers_at(service.role), launch)
     run.launches[service.name] = launch
     # The folder of the load is made later, below that of all.
     written = lab.folder.work if environment.settings.has_generator else folder
@@ -122,9 +122,8 @@ def finish_start(
             )
         )
         run.programs.append(Running(companion, environment))
-        through = ready if ready.log is None else Ready(tcp=True, timeout=ready.timeout)
         try:
-            wait(through, companion, proxy.port, log, None)
+            wait(ready.of_proxies, companion, proxy.port, log, None)
         except RunError as error:
             raise RunError(f"{proxy.name}: {error}") from error
 

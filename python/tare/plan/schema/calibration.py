@@ -1,11 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plan's table for `tare calibrate`: how its service is made slower by a known time."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
 
-from tare.plan.schema.values import Name, duration_ns, expected, variable
+from tare.plan.schema.values import Name, Variables, duration_ns, expected, variable
 
 MICROSECOND = 1000
 
@@ -38,6 +46,8 @@ class Calibration(BaseModel):
 
     Without them there is one, with the busy-wait that the service's own environment says.
     """
+    variables: dict[Name, Variables] = {}
+    """What else of the service's environment makes a kind of requests: name -> variables."""
     repetitions: int = Field(10, ge=1, le=10_000)
     """Experiments of the plan's number of blocks, in each of which a delay is detected or not."""
 
@@ -47,3 +57,14 @@ class Calibration(BaseModel):
         if not any(delays):
             raise expected("a delay above zero")
         return sorted({0, *delays})
+
+    @model_validator(mode="after")
+    def _of_requests(self) -> Self:
+        for name, variables in self.variables.items():
+            if name not in self.requests:
+                known = ", ".join(self.requests) or "which are none"
+                raise expected(f"one of requests: {known}", "variables", name)
+            if self.variable in variables:
+                wanted = f"other variables than {self.variable}, which has the busy-wait"
+                raise expected(wanted, "variables", name)
+        return self

@@ -2,7 +2,6 @@
 """The plan's schema: what a user declares before anything is measured."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Literal, Self
@@ -17,7 +16,7 @@ from tare.plan.schema.layers import Layer, ProxyLayer, ServiceLayer
 from tare.plan.schema.loads import CommandLoad, Load, TareLoad, TcpLoad
 from tare.plan.schema.placement import Placement
 from tare.plan.schema.recommendations import Recommendations
-from tare.plan.schema.services import NeededService, Service, Strict
+from tare.plan.schema.services import NeededService, PlacedService, Service, Strict
 from tare.plan.schema.values import (
     Duration,
     Name,
@@ -49,19 +48,9 @@ class Condition(Strict):
                 raise expected(f"one {name} layer at most for each service", "layers")
         return self
 
-    def layers_at(self, service: str | None) -> list[Layer]:
+    def layers_at(self, role: str | None) -> list[Layer]:
         """The layers of one of the plan's `services`, or of the service under test."""
-        return [layer for layer in self.layers if getattr(layer, "at", None) == service]
-
-
-@dataclass(frozen=True)
-class PlacedService:
-    """A service, and where it stands in the plan."""
-
-    table: Service
-    name: str | None
-    """None for the service that has the load."""
-    place: tuple[str | int, ...]
+        return [layer for layer in self.layers if getattr(layer, "at", None) == role]
 
 
 class Plan(Strict):
@@ -139,7 +128,7 @@ class Plan(Strict):
 
     def _check_ports(self) -> None:
         for condition, service in product(self.conditions, self.all_services):
-            layers = condition.layers_at(service.name)
+            layers = condition.layers_at(service.role)
             texts = [*service.table.texts, *(text for layer in layers for text in layer.texts)]
             if service.table.port is None and not any("{port}" in text for text in texts):
                 raise expected(
@@ -162,13 +151,13 @@ class Plan(Strict):
             raise expected("no environment of type pod with services", "environments")
 
     @property
-    def all_services(self) -> list["PlacedService"]:
-        """In the order of their start; the last one has the load."""
+    def all_services(self) -> list[PlacedService]:
+        """In the order of their start, replicas of one as one; the last one has the load."""
         needed = [
-            PlacedService(one, one.name, ("services", number))
+            PlacedService(one, one.name, ("services", number), one.name)
             for number, one in enumerate(self.services)
         ]
-        return [*needed, PlacedService(self.service, None, ("service",))]
+        return [*needed, PlacedService(self.service, None, ("service",), None)]
 
     @property
     def folder(self) -> Path:

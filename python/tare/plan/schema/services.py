@@ -3,6 +3,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self
 
@@ -49,6 +50,11 @@ class Ready(Strict):
                 raise expected(f"a regular expression ({error})", "log") from error
         return self
 
+    @property
+    def of_proxies(self) -> Self:
+        """The same check through a proxy, whose log says nothing of the service."""
+        return self if self.log is None else self.model_copy(update={"log": None, "tcp": True})
+
 
 class Service(Strict):
     """The program under test."""
@@ -92,10 +98,39 @@ class NeededService(Service):
     """Whether it runs in a container of its own, whatever the environment."""
     path: UrlPath | None = None
     """What the load requests of it if it is measured alone."""
+    replicas: int = Field(1, ge=1, le=100)
+    """How many of it run behind a balancer of HTTP."""
+
+    @property
+    def names_of_replicas(self) -> list[str]:
+        """Empty for a service without a balancer."""
+        if self.replicas == 1:
+            return []
+        return [f"{self.name}-{number}" for number in range(1, self.replicas + 1)]
+
+
+@dataclass(frozen=True)
+class PlacedService:
+    """A service, and where it stands in the plan."""
+
+    table: Service
+    name: str | None
+    """None for the service that has the load."""
+    place: tuple[str | int, ...]
+    role: str | None
+    """What layers call it in their key `at`; all replicas of a service have one role."""
 
 
 def check(needed: Sequence[NeededService], service: Service) -> None:
-    """Raises Pydantic's error for a service that needs one that is not above it in the plan."""
+    """Raises Pydantic's error for a service that needs one that is not above it in the plan, or
+    whose replicas have the name of another one."""
+    names = [one.name for one in needed]
+    for number, needed_service in enumerate(needed):
+        if twin := next((one for one in needed_service.names_of_replicas if one in names), None):
+            wanted = f"another name than {twin}, which is a replica of {needed_service.name}"
+            raise expected(wanted, "services", names.index(twin), "name")
+        if needed_service.replicas > 1 and needed_service.port is not None:
+            raise expected("no fixed port with replicas", "services", number, "port")
     above: list[str] = []
     for number, one in enumerate((*needed, service)):
         place: tuple[str | int, ...] = ("services", number) if one is not service else ("service",)

@@ -53,6 +53,8 @@ def _require_load(plan: Plan, service: NeededService, number: int) -> None:
         raise refused(plan, (*place, "path"), expected(wanted))
     if service.container:
         raise refused(plan, (*place, "container"), expected("no container with --isolate"))
+    if service.replicas > 1:
+        raise refused(plan, (*place, "replicas"), expected("no replicas with --isolate"))
     if plan.load.needs_capacity:
         wanted = "requests/s with --isolate: the capacity of the whole application is unknown"
         raise refused(plan, ("load", "rate"), expected(wanted))

@@ -72,6 +72,11 @@ def test_a_service_has_the_load_with_what_it_needs() -> None:
         ("orders", TEXT, "expected a service orders (it has store, users, cache, payments)"),
         ("store", TEXT, "shop.toml:3: services[1].path: found nothing, expected a path"),
         ("cache", TEXT, "services[3].container: found true, expected no container"),
+        (
+            "users",
+            TEXT.replace("users/1", 'users/1"\nreplicas = 2 #'),
+            "services[2].replicas: found 2, expected no replicas with --isolate",
+        ),
         ("users", TEXT.replace("20", '"50% of capacity"'), 'load.rate: found "50% of capacity"'),
     ],
 )

@@ -15,6 +15,8 @@ from tare.verdict.rules.units import units
 from tare.verdict.words import count, duration, listed, percent
 
 LAG = 0.1
+FEW_ORPHANS = 0.002
+"""The share of a run's spans that the begin and the end of a recording may cut off."""
 SOME = 20
 """Requests of which no two runs have the same by chance, where times are exact."""
 TURNS = 6
@@ -239,10 +241,18 @@ def lag(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
 
 
 def orphans(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:  # noqa: ARG001
-    """A few spans without the one around them, in runs that count."""
-    some = {run.run for run in runs if run.valid and run.conduct.orphans > 0}
-    if some:
-        yield Note(f"{count(len(some), 'run')} with spans that lack their parent span")
+    """Spans without the one around them, in runs that count."""
+    shares = {run.run: run.conduct.orphans for run in runs if run.valid and run.conduct.orphans > 0}
+    if not shares:
+        return
+    if (most := max(shares.values())) <= FEW_ORPHANS:
+        yield Note(f"{count(len(shares), 'run')} with spans that lack their parent span")
+        return
+    yield (
+        f"incomplete traces: in {count(len(shares), 'run')}, up to {most:.2%} of the spans lack"
+        " their parent span; the exporters drop spans (enlarge their queues), or the recording cut"
+        " traces"
+    )
 
 
 def _share(runs: Sequence[Run]) -> str:

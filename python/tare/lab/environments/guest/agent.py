@@ -160,5 +160,15 @@ def forward(program: "subprocess.Popen[bytes]", lines: BinaryIO, ended: threadin
             os.killpg(program.pid, signal.SIGKILL)
 
 
+def reap(server: int) -> None:
+    """Waits for the server, and for all processes whose parents have ended: zombies would fill the
+    table of processes. The guest ends if its first process does."""
+    while os.wait()[0] != server:
+        pass
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:4])  # the kernel may add words of its own
+    if server := os.fork():
+        reap(server)
+    else:
+        main(*sys.argv[1:4])  # the kernel may add words of its own
