@@ -88,7 +88,7 @@ test: native hello busy ## every test that needs no server beyond Debian's packa
 test-integration: PACKAGES := test
 test-integration: native java hello shop ## importers on what the tools of others write, Kieker and OpenTelemetry, the shop, and Spark and ClickHouse; brings them
 	@setup/install-peers
-	@setup/install-peers kieker opentelemetry zipkin
+	@setup/install-peers kieker opentelemetry zipkin kafka
 	@.venv/bin/uv sync --quiet --locked --group engines
 	@.venv/bin/pytest -m integration tests/peers tests/shop bench tests/engines tests/link
 	@.venv/bin/pytest -m integration tests/lab -k pod

@@ -94,16 +94,18 @@ def _fetched(source: str, service: str | None, window: Window, out: Path) -> Fet
 
     try:
         parts = urlsplit(source)
-        kind, topic, _ = parts.scheme, parts.path.strip("/"), parts.port
+        addresses = [urlsplit(f"//{one}") for one in parts.netloc.split(",")]
+        is_valid = all(one.hostname and one.port != 0 for one in addresses)
     except ValueError:
-        kind = topic = ""
-    if kind in {"http", "https"} and parts.hostname:
+        is_valid = False
+    kind, topic = (parts.scheme, parts.path.strip("/")) if is_valid else ("", "")
+    if kind in {"http", "https"}:
         from tare.samples.fetch import jaeger_api
 
         if service is None:
             raise InputError("--service: is missing; Jaeger returns traces of one service")
         return jaeger_api.fetch(source.rstrip("/"), service, window, out)
-    if kind == "kafka" and parts.hostname and topic:
+    if kind == "kafka" and topic:
         from tare.samples.fetch import kafka_topic
 
         if service is not None:

@@ -81,7 +81,9 @@ def _search(url: str, service: str, start: int, end: int) -> list[dict[str, Any]
         raise _unexpected(url)
     if answer.get("errors"):
         raise TareError(f"{url}: Jaeger reports: {json.dumps(answer['errors'])[:SHOWN]}")
-    traces = answer.get("data") or []
+    # Jaeger's port of metrics answers with another object.
+    traces = answer.get("data", False)
+    traces = [] if traces is None else traces
     if not isinstance(traces, list) or not all(map(_is_trace, traces)):
         raise _unexpected(url)
     if len(traces) >= PAGE:

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from tare.errors import InputError, TareError
-from tare.samples.fetch import Window
+from tare.samples.fetch import Window, kafka_topic
 from tare.samples.fetch.kafka_topic import fetch, messages
 
 Partition = namedtuple("Partition", "topic partition")
 Record = tuple[int, int, bytes]
 """Offset, time in ms, value."""
+FIELDS = ("offset", "timestamp", "value")
 WINDOW = Window(100 * 10**6, 200 * 10**6)
 
 
@@ -62,7 +63,7 @@ class Consumer:
             record = next((of for of in self.records[one] if of[0] >= place), None)
             if record and one not in self.paused and not self.silent:
                 self.places[one] = record[0] + 1
-                found[one] = [SimpleNamespace(offset=record[0], value=record[2])]
+                found[one] = [SimpleNamespace(**dict(zip(FIELDS, record, strict=True)))]
         return found
 
 
@@ -81,6 +82,13 @@ def test_messages_of_the_window_are_read_from_all_partitions() -> None:
     first = [(3, 99, b"before"), (4, 100, b"a"), (7, 150, b"b"), (8, 200, b"c"), (9, 201, b"d")]
     second = [(0, 120, b"e"), (1, 130, b"f")]
     assert values(first, second, []) == [b"a", b"b", b"c", b"e", b"f"]
+
+
+def test_messages_of_the_window_may_follow_later_ones() -> None:
+    late = 200 + kafka_topic.DISORDER_MS
+    records = [(0, 150, b"a"), (1, 99, b"early"), (2, late, b"late"), (3, 180, b"b")]
+    assert values(records) == [b"a", b"b"]
+    assert values([*records, (4, late + 1, b"end"), (5, 180, b"too late")]) == [b"a", b"b"]
 
 
 def test_messages_without_a_value_are_left_out() -> None:

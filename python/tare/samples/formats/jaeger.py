@@ -35,9 +35,7 @@ def read(backend: Database, path: Path, asked: Asked = NOTHING) -> Source:
 def samples_of(table: Table, asked: Asked) -> Table:
     """The samples of a stored table of `span` and `process`, in Jaeger's JSON."""
     span: Any = table.span
-    parent = sql.coalesce(
-        span["references"].json_list[0]["spanID"].json_text, span["parentSpanID"].json_text
-    )
+    parent = sql.coalesce(_parent(span), span["parentSpanID"].json_text)
     return table.select(
         row=table.rowid(),
         start_ns=number(span["startTime"]) * NANOSECONDS["us"],
@@ -53,6 +51,16 @@ def samples_of(table: Table, asked: Asked) -> Table:
         span_id=span["spanID"].json_text,
         parent_id=parent.nullif(""),
     )
+
+
+def _parent(span: Any) -> Any:
+    """The first reference to the same trace: links to other traces are references, too."""
+    traces, spans = (
+        sql.function("JSON_EXTRACT", span, f"$.references[*].{part}").cast("array<string>")
+        for part in ("traceID", "spanID")
+    )
+    place = traces.index(span["traceID"].cast("string"))
+    return (place >= 0).ifelse(plain(spans[place]), sql.null("string"))
 
 
 def _tag(of: Any, key: str) -> Any:

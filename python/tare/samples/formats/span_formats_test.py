@@ -72,6 +72,21 @@ def test_equal_names_of_other_services_and_kinds_are_other_spans(tmp_path: Path)
     ]
 
 
+def test_links_to_other_traces_are_no_parents_of_spans_of_jaeger(tmp_path: Path) -> None:
+    def one(own: str, *references: tuple[str, str]) -> dict[str, Any]:
+        named = [{"traceID": trace, "spanID": span} for trace, span in references]
+        times = {"startTime": T * 10**6, "duration": 5}
+        return {"traceID": "a1", "spanID": own, "operationName": own, "references": named} | times
+
+    other, parent = ("a2", "b9"), ("a1", "b1")
+    spans = [one("b1", other), one("b2", other, parent), one("b3", parent, other), one("b4")]
+    text = json.dumps({"data": [{"traceID": "a1", "spans": spans, "processes": {}}]})
+    found = read(tmp_path, "traces.json", text)
+    assert dict(zip(found["span"], found["parent_id"], strict=True)) == {
+        "b1": None, "b2": "b1", "b3": "b1", "b4": None
+    }  # fmt: skip
+
+
 def test_jaeger(tmp_path: Path) -> None:
     def one(name: str, start: int, duration: int, **more: Any) -> dict[str, Any]:
         ids = {"traceID": "a1", "spanID": "b1", "processID": "p1"}
