@@ -154,8 +154,7 @@ class Group:
         try:
             folders = {one.name: self.new_folder(run, one.name) for one in (*needed, service)}
             run.places.prepare(folders)
-            for one in needed:
-                start_needed(self.lab, run, one, folders[one.name], partial(self.new_log, run))
+            start_needed(self.lab, run, needed, folders, partial(self.new_log, run))
             return start_service(self.lab, run, service, folders[None], log)
         except (RunError, StartError) as error:
             run.reason = str(error)
