@@ -85,13 +85,13 @@ test: native hello busy ## every test that needs no server beyond Debian's packa
 	@.venv/bin/pytest -n 4 --dist worksteal
 
 .PHONY: test-integration
-test-integration: PACKAGES := test
-test-integration: native java hello shop ## importers on what the tools of others write, Kieker and OpenTelemetry, the shop, and Spark and ClickHouse; brings them
+test-integration: PACKAGES := guests
+test-integration: native java hello shop ## importers on what the tools of others write, Kieker and OpenTelemetry, the shop, guests, and Spark and ClickHouse; brings them
 	@setup/install-peers
 	@setup/install-peers kieker opentelemetry zipkin kafka
 	@.venv/bin/uv sync --quiet --locked --group engines
 	@.venv/bin/pytest -m integration tests/peers tests/shop bench tests/engines tests/link
-	@.venv/bin/pytest -m integration tests/lab -k pod
+	@.venv/bin/pytest -m integration tests/lab -k "pod or a_guest_is_booted_for_each_condition"
 
 .PHONY: test-guests
 test-guests: PACKAGES := guests

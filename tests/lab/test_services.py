@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Experiments on a service that needs others: where they are, when they start, who is measured."""
 
+import socket
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +179,42 @@ def test_the_log_of_the_failed_service_is_quoted(experiment: Experiment) -> None
     for tail in tails:
         assert tail[0] == "no configuration"
         assert not any("GET /" in line for line in tail), "the log of a service that is ready"
+
+
+def test_only_what_a_service_needs_delays_its_start(experiment: Experiment) -> None:
+    def serve(before: str) -> str:
+        return f'"sh", "-c", "{before}; exec \\"$@\\"", "sh", {SERVE}'
+
+    text = plan()
+    # The first is ready only after the second has started, the third looks for both.
+    first = serve("until test -e {plan}/second; do sleep 0.02; done; touch {plan}/first")
+    second = serve("touch {plan}/second")
+    third = serve("test -e {plan}/first || exit 9")
+    text = text.replace('beside = "store"\n', "")
+    text = text.replace(SERVE, first, 1).replace(
+        f'"users"\ncommand = [{SERVE}', '"users"\ncommand = [THIRD', 1
+    )
+    other = f'[[services]]\nname = "other"\ncommand = [{second}]\nready = {{ http = "/" }}\n\n'
+    text = text.replace('[[services]]\nname = "users"', f'{other}[[services]]\nname = "users"', 1)
+    experiment.plan.write_text(text.replace("THIRD", third))
+    done = experiment.measure()
+    assert done.returncode == 0, done.stderr
+    for run in experiment.manifest["runs"]:
+        assert run["valid"], run
+
+    for name in ("first", "second"):
+        (experiment.folder / name).unlink()
+    fixed = experiment.plan.read_text().replace('name = "store"', 'name = "store"\nport = PORT', 1)
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+    fixed = fixed.replace("PORT", str(port)).replace(
+        'ready = { http = "/" }', 'ready = { http = "/", timeout = "1s" }', 1
+    )
+    experiment.plan.write_text(fixed)
+    experiment.result.rename(experiment.folder / "before")
+    experiment.measure()
+    for run in experiment.manifest["runs"]:
+        assert run["reason"].startswith("store: not ready"), run
 
 
 def test_a_service_can_be_measured_alone(experiment: Experiment) -> None:

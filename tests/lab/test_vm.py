@@ -28,7 +28,7 @@ from tare.lab.environments.launch import RunError
 from tare.lab.environments.vm import Vm
 from tare.lab.processes.processes import Processes
 from tare.plan import expected, parse
-from tare.plan.schema.environments import VmEnvironment
+from tare.plan.schema.environments import MachineName, VmEnvironment
 from tare.running.directory import runtime_directory
 
 pytestmark = [
@@ -48,6 +48,7 @@ name = "plain"
 name = "again"
 """
 COMPUTE = "import time; sum(range(2_000_000)); print(time.process_time())"
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
 GUESTS = '[{ type = "vm", machine = "uml" }]'
 
 
@@ -160,6 +161,32 @@ def test_user_mode_linux_has_one_cpu() -> None:
     plan = parse(PLAN.format(environments=table), "try.toml", Path("/plans"))
     with pytest.raises(InputError, match=r"cpus: found 2, expected at most 1 with machine"):
         environments.available(plan)
+
+
+@pytest.mark.parametrize("machine", ["uml", "tcg"])
+def test_a_guest_is_booted_for_each_condition(experiment: Experiment, machine: MachineName) -> None:
+    try:
+        Vm.check(VmEnvironment(type="vm", machine=machine))
+    except PydanticCustomError as missing:
+        pytest.skip(f"this test needs {missing.message()}")
+    says_where = '{ type = "wrap", command = ["sh", "-c", "cat $0; exec \\"$@\\"", "BOOT"] }'
+    experiment.write_plan(
+        top=f'environments = [{{ type = "vm", machine = "{machine}" }}]',
+        layers=says_where.replace("BOOT", BOOT_ID),
+        patience="600s",
+    )
+    text = experiment.plan.read_text()
+    layers = text[text.index("layers = ") :]
+    experiment.plan.write_text(text.replace('name = "one"', f'name = "one"\n{layers}'))
+    done = experiment.measure(blocks=1)
+    assert done.returncode == 0, done.stderr
+    boots = {Path(BOOT_ID).read_text()}
+    for run in experiment.manifest["runs"]:
+        assert run["valid"], run
+        assert run["environment"] == f"vm-{machine}"
+        (log,) = (experiment.result / log for log in run["logs"] if "load" not in Path(log).name)
+        boots.add(log.read_text().splitlines(keepends=True)[0])
+    assert len(boots) == 1 + len(experiment.manifest["runs"])
 
 
 def test_hook_and_proxy_work_in_guests(experiment: Experiment) -> None:

@@ -45,9 +45,11 @@ TRY_S = 0.25
 _numbers = itertools.count(1)
 _UNTIL_THE_SUPERVISOR_ENDS = (
     "setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child",
+    "sh", "-c", '"$@"; exit "$?"', "sh",
 )  # fmt: skip
 """Also if no process is left that could stop the guest; and in a PID namespace, so do the helpers
-of its kernel."""
+of its kernel. The first process there is a shell, since the kernel ignores the SIGABRT with which
+a first process would end itself: after a panic, user-mode Linux sends it until it works."""
 # In a guest, /run is its own, and /dev may be that of this host.
 _MOUNT = """\
 IFS=: read -r major minor <"/sys/class/block/$0/dev" && mknod "/run/$0" b "$major" "$minor" &&

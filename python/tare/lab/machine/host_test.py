@@ -119,7 +119,7 @@ def test_without_devices_as_in_a_container_every_interface_counts(recorded: Path
     snapshot = Snapshot()
     host(recorded).read(snapshot)
     of = {of for metric, of in snapshot.counters if metric == "network_received"}
-    assert of == {b"eth0", b"veth1"}
+    assert of == {(None, b"eth0"), (None, b"veth1")}
 
 
 def test_an_interface_that_is_added_or_removed_changes_no_count(recorded: Path) -> None:

@@ -47,8 +47,7 @@ class Service:
         ]  # fmt: skip
         self._pressure_files = [str(file) for file in files if file.exists()]
         own = self._network_of(_SELF)
-        networks = {self._network_of(pid) for pid in self._pids} - {own, None}
-        self._network = min((one for one in networks if one), default=None)
+        self._networks = {self._network_of(pid) for pid in self._pids} - {own, None}
 
     def read(self, snapshot: Snapshot) -> None:
         """Adds what the kernel shows now; a file that is missing or odd adds nothing."""
@@ -121,11 +120,15 @@ class Service:
             snapshot.level("memory", _PAGE * sum(pages))
 
     def _traffic(self, snapshot: Snapshot, pids: Iterable[int]) -> None:
-        """Of the service's own network, if it has one."""
-        for pid in pids if self._network else ():
-            if self._network_of(pid) == self._network:
-                add_interfaces(snapshot, read(f"{self._proc}/{pid}/net/dev"), {})
-                return
+        """The sum over the networks of the services, without the network of this process."""
+        unread = {*self._networks}
+        for pid in pids if unread else ():
+            network = self._network_of(pid)
+            if network in unread:
+                with suppress(OSError):  # it has ended; another process may have its network
+                    table = read(f"{self._proc}/{pid}/net/dev")
+                    unread.remove(network)
+                    add_interfaces(snapshot, table, {}, network)
 
     def _network_of(self, pid: int | str) -> str | None:
         with suppress(OSError):

@@ -155,6 +155,20 @@ def test_traffic_is_that_of_a_network_of_its_own(proc: Path) -> None:
     assert not values(Service([7], proc)).keys() & traffic.keys()
 
 
+def test_traffic_is_the_sum_over_the_networks_of_the_services(proc: Path) -> None:
+    for pid, network in ((8, "net:[2]"), (9, "net:[3]"), (10, "net:[3]")):
+        process(proc, pid, network=network)
+    service = Service([7, 8, 9, 10], proc)
+    both = {"network_loopback": 6, "network_received": 16, "network_transmitted": 18}
+    assert values(service).items() >= both.items()
+    before, after = Snapshot(), Snapshot()
+    service.read(before)
+    (proc / "8/ns/net").unlink()  # the first network has ended
+    put(proc, {f"{pid}/net/dev": "a\nb\neth0: 12 0 0 0 0 0 0 0 9\n" for pid in (9, 10)})
+    service.read(after)
+    assert after.since(before)["network_received"] == 4
+
+
 @pytest.mark.parametrize("name", ["stat", "statm", "net/dev"])
 @pytest.mark.parametrize("text", ["", "7", "x y z", "0::\n\n"])
 def test_odd_files_end_nothing(proc: Path, name: str, text: str) -> None:

@@ -69,14 +69,19 @@ def read(path: str) -> bytes:
     return b"".join(parts)
 
 
-def add_interfaces(snapshot: Snapshot, table: bytes, counted: "dict[bytes, bool]") -> None:
-    """Adds the traffic of `/proc/net/dev`: of the interfaces that count, and of loopback."""
+def add_interfaces(
+    snapshot: Snapshot, table: bytes, counted: "dict[bytes, bool]", network: Hashable = None
+) -> None:
+    """Adds the traffic of `/proc/net/dev`: of the interfaces that count, and of loopback.
+
+    `network` distinguishes namespaces, in which interfaces have equal names.
+    """
     for line in table.splitlines()[2:]:
         name, _, rest = line.partition(b":")
         name = name.strip()
         fields = rest.split()
         if name == b"lo":
-            snapshot.count("network_loopback", int(fields[0]))
+            snapshot.count("network_loopback", int(fields[0]), network)
         elif counted.get(name, True):
-            snapshot.count("network_received", int(fields[0]), name)
-            snapshot.count("network_transmitted", int(fields[8]), name)
+            snapshot.count("network_received", int(fields[0]), (network, name))
+            snapshot.count("network_transmitted", int(fields[8]), (network, name))

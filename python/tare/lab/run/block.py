@@ -157,12 +157,11 @@ class Group:
         try:
             folders = {one.name: self.new_folder(run, one.name) for one in (*needed, service)}
             run.places.prepare(folders)
-            for one in needed:
-                start_needed(self.lab, run, one, folders[one.name], partial(self.new_log, run))
+            start_needed(self.lab, run, needed, folders, partial(self.new_log, run))
             return start_service(self.lab, run, service, folders[None], log)
         except (RunError, StartError) as error:
             run.reason = str(error)
-            run.failed_log = run.logs[-1] if len(run.launches) <= len(needed) else log
+            run.failed_log = run.failed_log or log
             self.lab.processes.stop(run.processes)
             return None
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starts the services of a run in their environments, with their layers around them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,20 +32,48 @@ class Started:
 def start_needed(
     lab: Laboratory,
     run: Run,
-    service: PlacedService,
-    folder: Path,
+    services: Iterable[PlacedService],
+    folders: Mapping[str | None, Path],
     new_log: Callable[[str], Path],
 ) -> None:
-    """Starts a service that another one needs, and waits until it is ready.
+    """Starts the services that another one needs, and returns when all are ready.
 
-    Raises RunError or StartError if this fails.
+    Each waits for those that it needs itself; the others above it become ready meanwhile. A service
+    with a fixed port is waited for at once, since others can use it without naming it. Raises
+    RunError or StartError if one of them fails.
     """
-    assert service.name is not None
+    starting: dict[str, Started] = {}
+
+    def finish(name: str) -> None:
+        started = starting.pop(name)
+        with _blamed(run, name, started.log):
+            finish_start(lab, run, started, None, lambda part: new_log(f"{name}-{part}"))
+
+    for service in services:
+        name, table = service.name, service.table
+        assert name is not None
+        for other in [one for one in starting if one in table.needs]:
+            finish(other)
+        log = new_log(name)
+        with _blamed(run, name, log):
+            started = start_service(lab, run, service, folders[name], log)
+        starting[name] = started
+        if table.port is not None:
+            finish(name)
+    for name in [*starting]:
+        finish(name)
+
+
+@contextmanager
+def _blamed(run: Run, service: str, log: Path) -> Iterator[None]:
+    """Puts the name of a service before the message of a RunError, and marks the log of what
+    failed: `log`, or that of the service's proxy."""
+    before = len(run.logs)
     try:
-        started = start_service(lab, run, service, folder, new_log(service.name))
-        finish_start(lab, run, started, None, lambda part: new_log(f"{service.name}-{part}"))
+        yield
     except RunError as error:
-        raise RunError(f"{service.name}: {error}") from error
+        run.failed_log = run.logs[-1] if len(run.logs) > before else log
+        raise RunError(f"{service}: {error}") from error
 
 
 def start_service(

@@ -89,6 +89,12 @@ class Service(Strict):
         """Where names in braces are filled."""
         return [*self.command, *self.environment.values(), *self.files.values()]
 
+    @property
+    def needs(self) -> set[str]:
+        """What it names in braces as services, and the one that it is beside."""
+        named = {name for text in self.texts for name in services_named(text)}
+        return named if self.beside is None else {*named, self.beside}
+
 
 class NeededService(Service):
     """A service that the one under test needs: a database, or another service."""

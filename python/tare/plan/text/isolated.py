@@ -5,7 +5,6 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any
 
-from tare.plan.schema.placeholders import services_named
 from tare.plan.schema.plan import Plan
 from tare.plan.schema.services import NeededService, Service
 from tare.plan.schema.values import expected
@@ -64,8 +63,7 @@ def _require_load(plan: Plan, service: NeededService, number: int) -> None:
 
 def _needed(service: Service, by_name: Mapping[str, NeededService]) -> set[str]:
     """The services that one needs, and those that these need."""
-    named = {name for text in service.texts for name in services_named(text) if name in by_name}
-    named |= set() if service.beside is None else {service.beside}
+    named = service.needs & by_name.keys()
     return named.union(*(_needed(by_name[name], by_name) for name in named))
 
 
