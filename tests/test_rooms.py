@@ -26,6 +26,7 @@ ROOMS: dict[str, dict[Module, list[str]]] = {
         ],
     },
     "map": {(): ["show", "loader", "sock_diag", "edges"]},
+    "hook/preload": {(): ["calls", "search", "record", "memory"]},
     "link/preload": {
         (): ["calls", "lifecycle", "epoll", "stream", "links", "descriptors", "state"],
     },
@@ -35,6 +36,7 @@ ENTRIES = {
     "log/command": {("main",), ("arguments",)},
     "load": {("main",), ("run",), ("measurement",), ("target",), ("protocol",)},
     "map": {("main",), ("lib",)},
+    "hook/preload": {("lib",), ("attach",)},
     "link/preload": {("lib",), ("attach",)},
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::block::{fail, reset};
+use crate::calls::block::{fail, reset};
 use crate::connection::Flow;
-use crate::entry_overhead::Before;
-use crate::hook::{DESCRIPTORS, Hook};
+use crate::record::entry_overhead::Before;
+use crate::record::hook::{DESCRIPTORS, Hook};
 use crate::search::{Outcome, Search};
 use crate::thread::Thread;
 use core::ffi::c_int;

@@ -3,7 +3,7 @@
 //! no thread of the program has. A thread that has none by then gets none: its events are counted
 //! as lost.
 
-use crate::hook::Hook;
+use crate::record::hook::Hook;
 use crate::thread::Thread;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use core::sync::atomic::{AtomicBool, AtomicU64};

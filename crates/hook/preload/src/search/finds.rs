@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::event::Ends;
-use crate::search::{Search, Torn};
-use crate::signals;
+use crate::record::event::Ends;
+use crate::record::signals;
+use crate::search::call::Search;
 use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::Relaxed;
 use tare_hook_segment::{Action, Event, View};
@@ -9,6 +9,10 @@ use tare_hook_segment::{Action, Event, View};
 /// So many are recorded at once, for holding signals takes two system calls. They stand on the
 /// stack, which may be a small one for signal handlers.
 const TOGETHER: usize = 32;
+
+/// The bytes searched changed their rules meanwhile.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Torn;
 
 /// One match.
 #[derive(Clone, Copy)]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::hook::Hook;
-use crate::shrink;
+use crate::record::hook::Hook;
+use crate::record::shrink;
 use crate::thread::Thread;
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;

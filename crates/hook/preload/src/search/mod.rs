@@ -1,32 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
+//! Searches the bytes of a call for keywords, and records the matches.
+
+mod call;
+mod finds;
+mod http_detection;
+
 use crate::connection::Flow;
-use crate::finds::{Find, Finds};
-use crate::hook::Hook;
-use crate::http_detection::ENOUGH;
-use crate::vectors::Bytes;
-use core::ffi::c_int;
+use crate::memory::vectors::Bytes;
+pub use crate::search::call::Search;
+use crate::search::finds::{Find, Finds, Torn};
+use crate::search::http_detection::ENOUGH;
 use core::ops::ControlFlow::{Break, Continue};
 use core::sync::atomic::Ordering::Relaxed;
-use tare_hook_segment::{
-    Action, Attributes, Counters, Direction, Match, Scope, Symbol, Unseen, View,
-};
+use tare_hook_segment::{Action, Attributes, Match, Scope, Unseen, View};
 use tare_interpose::Kind;
 
 /// How often a search begins anew under newer rules before it is given up.
 const TRIES: u32 = 4;
-
-/// One call that moved, or is to move, bytes through a socket.
-#[derive(Clone, Copy)]
-pub struct Search<'a> {
-    pub hook: Hook,
-    /// Of this function, where this thread counts.
-    pub counters: &'static Counters,
-    pub symbol: Symbol,
-    pub fd: c_int,
-    pub kind: Kind,
-    pub direction: Direction,
-    pub flow: &'a Flow,
-}
 
 /// What to do about the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,10 +24,6 @@ pub enum Outcome {
     Pass,
     Block,
 }
-
-/// The bytes searched changed their rules meanwhile.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Torn;
 
 impl Search<'_> {
     /// Searches `length` bytes that went through the socket, and records every match.
@@ -180,8 +166,9 @@ impl Search<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel_copy::Copied;
-    use tare_hook_segment::{Control, Shared, VERSION};
+    use crate::memory::kernel_copy::Copied;
+    use crate::record::hook::Hook;
+    use tare_hook_segment::{Control, Direction, Shared, Symbol, VERSION};
     use tare_shm::Segment;
 
     fn segment(kind: u32, size: usize) -> Segment {

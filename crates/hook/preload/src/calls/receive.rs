@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What comes in: searched after the call, as far as it wrote.
 
+use crate::calls::socket::moving;
 use crate::connection::Flow;
-use crate::hook::{DESCRIPTORS, Hook};
-use crate::kernel_copy::Copied;
+use crate::memory::kernel_copy::Copied;
+use crate::memory::vectors::{Vectors, array, one};
+use crate::record::hook::{DESCRIPTORS, Hook};
 use crate::search::{Outcome, Search};
-use crate::socket::moving;
-use crate::vectors::{Vectors, array, one};
 use core::ffi::c_int;
 use libc::{c_void, iovec, mmsghdr, msghdr, size_t, ssize_t};
 use tare_hook_segment::{Direction, Symbol};

@@ -2,8 +2,8 @@
 //! What the program takes away from itself, and so from the library: system calls (seccomp), the
 //! tick counter. The library prepares for it before the program's call is made.
 
-use crate::hook::{DESCRIPTORS, Hook};
-use crate::shrink::shrink;
+use crate::record::hook::{DESCRIPTORS, Hook};
+use crate::record::shrink::shrink;
 use crate::thread::Thread;
 use core::ffi::c_long;
 use tare_clock::{Rate, Snapshot, counter};

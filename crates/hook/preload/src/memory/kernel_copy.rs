@@ -2,9 +2,9 @@
 //! Bytes that the program sends, read through the kernel: while they are searched, another thread
 //! may unmap them or another process truncate their file, and a look at them would end the program.
 
-use crate::buffers;
+use crate::memory::buffers;
+use crate::memory::vectors::Bytes;
 use crate::thread::Thread;
-use crate::vectors::Bytes;
 use core::mem::MaybeUninit;
 use core::ops::ControlFlow;
 use libc::{c_void, iovec};
@@ -145,7 +145,7 @@ mod tests {
     use core::ptr;
 
     fn joined(bytes: Copied, most: usize) -> (Result<usize, Errno>, Vec<u8>) {
-        let _alone = crate::buffers::tests::alone();
+        let _alone = crate::memory::buffers::tests::alone();
         let mut all = Vec::new();
         let seen = bytes.each(most, |part| {
             all.extend(part);

@@ -4,8 +4,8 @@
 //! time would grow with the square of their number. So they are searched and sent in parts, until
 //! the kernel takes less than a part.
 
-use crate::hook::{DESCRIPTORS, Hook};
-use crate::kernel_copy;
+use crate::memory::kernel_copy;
+use crate::record::hook::{DESCRIPTORS, Hook};
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use libc::{iovec, size_t, ssize_t};

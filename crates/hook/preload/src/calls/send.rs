@@ -2,12 +2,12 @@
 //! What goes out: searched after the call, as far as it was taken; and before it too where a
 //! rule blocks, since nothing of it may leave.
 
-use crate::chunked_send;
+use crate::calls::chunked_send;
+use crate::calls::socket::moving;
 use crate::connection::Flow;
-use crate::kernel_copy::{self, Copied};
+use crate::memory::kernel_copy::{self, Copied};
+use crate::memory::vectors::array;
 use crate::search::{Outcome, Search};
-use crate::socket::moving;
-use crate::vectors::array;
 use core::cell::Cell;
 use core::ffi::{c_int, c_uint};
 use core::mem::MaybeUninit;

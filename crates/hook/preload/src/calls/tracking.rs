@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Calls that move no bytes but say what a descriptor is.
 
-use crate::hook::{DESCRIPTORS, Hook};
+use crate::record::hook::{DESCRIPTORS, Hook};
 use core::ffi::{c_int, c_long, c_uint};
 use libc::FILE;
 use tare_hook_segment::{Symbol, Unseen};

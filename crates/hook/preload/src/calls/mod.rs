@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The functions of libc that the hook stands in front of: what each does, is in `incoming`,
-//! `outgoing` and `tracking`.
+//! The functions of libc that the hook intercepts: what each does, is in `receive`, `send` and
+//! `tracking`.
 
-use crate::{receive, restrictions, send, tracking};
+mod block;
+mod chunked_send;
+pub mod receive;
+mod restrictions;
+pub mod send;
+mod socket;
+pub mod tracking;
+
 use tare_hook_segment::Symbol;
 use tare_interpose::types::*;
 use tare_interpose::{Interposer, Observer, real};
