@@ -26,12 +26,18 @@ ROOMS: dict[str, dict[Module, list[str]]] = {
         ],
     },
     "map": {(): ["show", "loader", "sock_diag", "edges"]},
+    "hook/preload": {(): ["calls", "search", "record", "memory"]},
+    "link/preload": {
+        (): ["calls", "lifecycle", "epoll", "stream", "links", "descriptors", "state"],
+    },
 }  # fmt: skip
 # Files of a crate's root that bring its rooms together.
 ENTRIES = {
     "log/command": {("main",), ("arguments",)},
     "load": {("main",), ("run",), ("measurement",), ("target",), ("protocol",)},
     "map": {("main",), ("lib",)},
+    "hook/preload": {("lib",), ("attach",)},
+    "link/preload": {("lib",), ("attach",)},
 }
 
 
@@ -43,10 +49,32 @@ def modules(crate: str) -> dict[Module, Path]:
     }
 
 
+def expanded(path: str) -> Iterator[str]:
+    """The paths that `a::{b, c::{d, e}}` stands for."""
+    begin, brace, rest = path.partition("{")
+    if not brace:
+        yield path.strip()
+        return
+    depth, item = 0, ""
+    for letter in rest:
+        if depth == 0 and letter in ",}":
+            yield from (begin.strip() + name for name in expanded(item))
+            item = ""
+        else:
+            item += letter
+        depth += (letter == "{") - (letter == "}")
+        if depth < 0:
+            return
+
+
 def imports(own: Module, path: Path, known: dict[Module, Path]) -> Iterator[Module]:
     """The files that a file names by `crate::` or `super::`."""
     text = re.sub(r"^\s*//.*", "", path.read_text(), flags=re.MULTILINE)
-    for begin, names in re.findall(r"\b(crate|(?:super::)*super)((?:::\w+)+)", text):
+    groups = re.findall(r"\buse ([\w:]+::\{[^;]*\})", text)
+    names_of_groups = "\n".join(name for group in groups for name in expanded(group))
+    for begin, names in re.findall(
+        r"\b(crate|(?:super::)*super)((?:::\w+)+)", text + names_of_groups
+    ):
         above = begin.count("super")
         base: Module = own[: len(own) - above] if above else ()
         parts = (*base, *names.split("::")[1:])

@@ -33,8 +33,8 @@ def having(pattern: str, root: Path, suffix: str) -> set[str]:
             r"syscall::fcntl\([\w.]+, libc::F_DUPFD",
             {
                 "shm/src/descriptor.rs",
-                "link/preload/src/high_descriptors.rs",
-                "link/preload/src/reserved_descriptors.rs",
+                "link/preload/src/descriptors/high_descriptors.rs",
+                "link/preload/src/descriptors/reserved_descriptors.rs",
             },
         ),
         (r"MADV_WIPEONFORK", {"shm/src/memory.rs"}),

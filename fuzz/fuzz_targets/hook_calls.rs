@@ -18,34 +18,19 @@ use tare_shm::Segment;
 #[allow(dead_code, reason = "it is the library's")]
 #[path = "../../crates/hook/preload/src"]
 mod library {
-    pub mod block;
-    pub mod buffers;
-    pub mod chunked_send;
+    pub mod calls;
     pub mod connection;
-    pub mod entry_overhead;
-    pub mod event;
-    pub mod finds;
-    pub mod hook;
-    pub mod http_detection;
-    pub mod kernel_copy;
-    pub mod receive;
+    pub mod memory;
+    pub mod record;
     pub mod search;
-    pub mod send;
-    pub mod shrink;
-    pub mod signals;
-    pub mod socket;
     pub mod thread;
-    pub mod tracking;
-    pub mod vectors;
 }
 
 // As they call one another.
-use library::{
-    block, buffers, chunked_send, connection, entry_overhead, event, finds, hook, http_detection,
-    kernel_copy, receive, search, send, shrink, signals, socket, thread, tracking, vectors,
-};
+use library::{calls, connection, memory, record, search, thread};
 
-use hook::{DESCRIPTORS, Hook};
+use calls::{receive, send, tracking};
+use record::hook::{DESCRIPTORS, Hook};
 
 #[derive(Arbitrary, Clone, Copy, Debug, PartialEq)]
 enum Socket {

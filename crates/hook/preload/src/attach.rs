@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::hook::Hook;
+use crate::record::hook::Hook;
 use core::ffi::c_int;
 use core::fmt::Write;
 use tare_clock::counter;

@@ -5,27 +5,12 @@
 #![cfg_attr(test, allow(dead_code, unused_imports, reason = "tests export nothing"))]
 
 mod attach;
-mod block;
-mod buffers;
 mod calls;
-mod chunked_send;
 mod connection;
-mod entry_overhead;
-mod event;
-mod finds;
-mod hook;
-mod http_detection;
-mod kernel_copy;
-mod receive;
-mod restrictions;
+mod memory;
+mod record;
 mod search;
-mod send;
-mod shrink;
-mod signals;
-mod socket;
 mod thread;
-mod tracking;
-mod vectors;
 
 #[cfg(not(test))]
 use calls::Calls;

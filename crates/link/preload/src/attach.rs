@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::{buffers, connection_log, exit, forks, state};
+use crate::calls::{exit, forks};
+use crate::lifecycle::connection_log;
+use crate::state;
+use crate::stream::buffers;
 use core::ffi::c_int;
 use core::fmt::Write;
 use tare_interpose::watch_forks;

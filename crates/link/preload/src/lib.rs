@@ -4,57 +4,20 @@
 #![cfg_attr(not(test), no_std)]
 #![cfg_attr(test, allow(dead_code, unused_imports, reason = "tests export nothing"))]
 
-mod accessible_memory;
 mod attach;
-mod buffers;
-mod busy_wait;
 mod calls;
-mod closing;
-mod connection;
-mod connection_log;
-mod copying;
-mod downgrade;
-mod endpoint_name;
-mod epoll_member;
-mod epoll_members;
-mod epoll_sets;
-mod epoll_wait;
-mod eventfds;
-mod exit;
-mod forks;
-mod forward;
-mod forwarded;
-mod high_descriptors;
-mod io_uring_detection;
+mod descriptors;
+mod epoll;
 mod kernel;
-mod linger_guard;
-mod link_memory;
-mod lock;
-mod mapping_calls;
-mod memory_limit;
-mod messages;
-mod open_descriptors;
-mod options;
-mod outgoing;
-mod peek;
-mod polls;
-mod privileges;
-mod programs;
-mod raw_syscalls;
-mod receive;
-mod rendezvous;
-mod reserved_descriptors;
-mod selects;
-mod send;
-mod service_thread;
-mod slot;
-mod slots;
+mod lifecycle;
+mod links;
 mod state;
-mod thread;
-mod waiters;
+mod stream;
 
 #[cfg(not(test))]
-use {calls::Calls, programs::Programs, raw_syscalls::Routed};
+use calls::{
+    Calls, exit, forks, mapping_calls, privileges, programs::Programs, raw_syscalls::Routed,
+};
 
 #[cfg(not(test))]
 tare_interpose::export! { Calls: bytes connections descriptors streams waiting options vfork }
@@ -84,7 +47,7 @@ static DESTRUCTOR: extern "C" fn() = destructor;
 
 #[cfg(not(test))]
 extern "C" fn destructor() {
-    exit::end();
+    lifecycle::delivery::end();
 }
 
 #[cfg(not(test))]

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Calls that open, duplicate and close descriptors.
+
+use crate::calls::dispatch::change_flags;
+use crate::descriptors::reserved_descriptors;
+use crate::epoll::epoll_sets;
+use crate::lifecycle::closing;
+use crate::state::connection::Stage;
+use crate::state::{self, DESCRIPTORS};
+use crate::stream::buffers;
+use core::sync::atomic::Ordering::Relaxed;
+use tare_interpose::real;
+use tare_interpose::types::*;
+use tare_shm::syscall;
+
+/// A child of vfork that duplicates a connection will start another program with it.
+fn leave_for_child(fd: c_int) {
+    if state::tracked(fd).is_none()
+        && let Some((connection, _)) = state::known(fd)
+    {
+        closing::give_up(fd, connection);
+    }
+}
+
+fn fails(error: c_int) -> c_int {
+    real::set_errno(error);
+    -1
+}
+
+pub fn close(fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
+    if state::is_child() {
+        return call();
+    }
+    if reserved_descriptors::is_hidden(fd) {
+        return fails(libc::EBADF);
+    }
+    if fd >= 0 {
+        closing::closing(fd);
+    }
+    call()
+}
+
+pub fn duplicate(old: c_int, call: impl FnOnce() -> c_int) -> c_int {
+    epoll_sets::is_waited_for(old);
+    leave_for_child(old);
+    let new = call();
+    if new >= 0 && !state::is_child() {
+        DESCRIPTORS.duplicated(old, new);
+        epoll_sets::duplicated(old, new);
+    }
+    new
+}
+
+pub fn duplicate_to(old: c_int, new: c_int, call: impl FnOnce() -> c_int) -> c_int {
+    epoll_sets::is_waited_for(old);
+    leave_for_child(old);
+    if state::is_child() {
+        return call();
+    }
+    if reserved_descriptors::is_hidden(new) {
+        return fails(libc::EBUSY);
+    }
+    if old != new && new >= 0 && syscall::fcntl(old, libc::F_GETFD, 0).is_ok() {
+        closing::closing(new);
+    }
+    let new = call();
+    if new >= 0 {
+        DESCRIPTORS.duplicated(old, new);
+        epoll_sets::duplicated(old, new);
+    }
+    new
+}
+
+pub fn control(fd: c_int, command: c_int, call: impl FnOnce() -> c_int) -> c_int {
+    match command {
+        libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => duplicate(fd, call),
+        libc::F_SETFL => change_flags(fd, call),
+        _ => call(),
+    }
+}
+
+pub fn connect(fd: c_int, address: *const sockaddr, call: impl FnOnce() -> c_int) -> c_int {
+    let Some((connection, _)) = state::tracked(fd) else { return call() };
+    // To no address at all: the connection ends.
+    let ends =
+        buffers::read_value(address).is_some_and(|to| c_int::from(to.sa_family) == libc::AF_UNSPEC);
+    if ends && connection.stage() != Stage::New {
+        closing::give_up(fd, connection);
+        return call();
+    }
+    let result = call();
+    let begins = result == 0 || matches!(real::errno(), libc::EINPROGRESS | libc::EINTR);
+    if begins && connection.stage() == Stage::New {
+        connection.forks.store(state::forks(), Relaxed);
+    }
+    result
+}
+
+pub fn opened(fd: c_int, domain: c_int, kind: c_int) {
+    if fd >= 0 && state::statistics().is_some() {
+        DESCRIPTORS.opened(fd, domain, kind);
+    }
+}
+
+pub fn accepted(fd: c_int, listener: c_int) -> c_int {
+    if fd >= 0 && state::statistics().is_some() {
+        DESCRIPTORS.accepted(fd, listener);
+        // A child of a later fork has it, too, even if this process has not used it before.
+        if let Some((connection, _)) = state::tracked(fd) {
+            connection.forks.store(state::forks(), Relaxed);
+        }
+        inherit(fd, listener);
+    }
+    fd
+}
+
+/// A connection has the options of the socket that accepted it.
+fn inherit(fd: c_int, listener: c_int) {
+    if let Some((from, _)) = state::tracked(listener)
+        && from.is_special.load(Relaxed) != 0
+        && let Some((connection, _)) = state::tracked(fd)
+    {
+        connection.is_special.store(1, Relaxed);
+        connection.set_stage(Stage::Never);
+    }
+}
+
+pub fn end_stream(stream: *mut FILE) {
+    if !stream.is_null() && !state::is_child() {
+        let errno = real::errno();
+        // SAFETY: the program's own stream, not closed yet.
+        let fd = unsafe { libc::fileno(stream) };
+        real::set_errno(errno);
+        if fd >= 0 {
+            closing::closing(fd);
+        }
+    }
+}

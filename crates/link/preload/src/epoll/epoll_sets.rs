@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Epoll sets. A linked connection has its eventfd in the same sets, with the same data: who waits
+//! there is woken by both, and the program cannot tell them apart.
+
+use crate::epoll::epoll_member::bell_events;
+use crate::epoll::epoll_members::{self, MOST_SETS};
+use crate::links::slots::{self, Slot};
+use crate::state::connection::{Connection, Registration, Stage};
+use crate::stream::eventfds;
+use crate::{kernel, state};
+use core::ffi::c_int;
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
+use libc::epoll_event;
+
+/// Descriptors of a set that are known.
+const COPIES: usize = 4;
+
+struct Set {
+    /// What no other set has, 0 if there is none.
+    name: AtomicU64,
+    /// 1 + each of its descriptors, or 0.
+    fds: [AtomicU32; COPIES],
+}
+
+impl Set {
+    const fn new() -> Self {
+        Self { name: AtomicU64::new(0), fds: [const { AtomicU32::new(0) }; COPIES] }
+    }
+
+    fn has(&self, fd: c_int) -> bool {
+        self.fds.iter().any(|place| place.load(Acquire) == fd as u32 + 1)
+    }
+
+    fn descriptor(&self) -> Option<c_int> {
+        let mut fds = self.fds.iter().map(|place| place.load(Acquire));
+        fds.find(|fd| *fd != 0).map(|fd| fd as c_int - 1)
+    }
+
+    fn put(&self, fd: c_int) {
+        let put =
+            |place: &&AtomicU32| place.compare_exchange(0, fd as u32 + 1, AcqRel, Relaxed).is_ok();
+        let _ = self.fds.iter().find(put);
+    }
+}
+
+static SETS: [Set; MOST_SETS] = [const { Set::new() }; MOST_SETS];
+static NAMES: AtomicU64 = AtomicU64::new(1);
+/// No set is beyond.
+static HIGHEST: AtomicUsize = AtomicUsize::new(0);
+
+/// What a set of two descriptors cannot do as one does: once, or for one thread alone.
+const REFUSED: u32 = (libc::EPOLLONESHOT | libc::EPOLLEXCLUSIVE) as u32;
+
+pub fn created(fd: c_int) {
+    if fd < 0 || state::statistics().is_none() {
+        return;
+    }
+    closed(fd);
+    let name = NAMES.fetch_add(1, Relaxed);
+    for (number, set) in SETS.iter().enumerate() {
+        if set.name.compare_exchange(0, name, AcqRel, Relaxed).is_ok() {
+            epoll_members::of(number).clear(fd);
+            set.put(fd);
+            HIGHEST.fetch_max(number + 1, Release);
+            return;
+        }
+    }
+}
+
+/// A descriptor has a copy, which may be a set's.
+pub fn duplicated(fd: c_int, copy: c_int) {
+    if fd != copy
+        && let Some(number) = number(fd)
+    {
+        SETS[number].put(copy);
+    }
+}
+
+/// A descriptor is closed, which may be a set.
+pub fn closed(fd: c_int) {
+    closed_range(fd as u32, fd as u32);
+}
+
+/// All descriptors from `first` to `last`, both included, are closed.
+pub fn closed_range(first: u32, last: u32) {
+    for (number, set) in all().iter().enumerate() {
+        let mut is_any = false;
+        for place in &set.fds {
+            let fd = place.load(Relaxed);
+            if fd.checked_sub(1).is_some_and(|fd| (first..=last).contains(&fd)) {
+                is_any |= place.compare_exchange(fd, 0, AcqRel, Relaxed).is_ok();
+            }
+        }
+        match set.descriptor() {
+            Some(fd) if is_any => epoll_members::of(number).use_descriptor(fd),
+            None if is_any => set.name.store(0, Release),
+            _ => {}
+        }
+    }
+}
+
+fn all() -> &'static [Set] {
+    &SETS[..HIGHEST.load(Acquire).min(MOST_SETS)]
+}
+
+/// The name of a set.
+pub fn find(fd: c_int) -> Option<u64> {
+    number(fd).map(|number| SETS[number].name.load(Acquire))
+}
+
+/// The place of a set.
+pub fn number(fd: c_int) -> Option<usize> {
+    all().iter().position(|set| set.has(fd))
+}
+
+/// Something else than epoll_wait waits for a set, or a thread by another descriptor.
+pub fn is_waited_for(fd: c_int) {
+    if let Some(number) = number(fd) {
+        epoll_members::of(number).keep_armed();
+    }
+}
+
+/// A descriptor of the set with this name.
+fn descriptor(name: u64) -> Option<c_int> {
+    all().iter().find(|set| name != 0 && set.name.load(Acquire) == name)?.descriptor()
+}
+
+/// Tells the kernel all that was postponed.
+pub fn tell_all() {
+    for number in 0..all().len() {
+        epoll_members::of(number).tell();
+    }
+}
+
+/// Where a connection has its descriptor `fd` in the set with this name.
+pub fn registration(connection: &Connection, set: u64, fd: c_int) -> Option<&Registration> {
+    connection
+        .sets
+        .iter()
+        .find(|place| place.set.load(Relaxed) == set && place.fd.load(Relaxed) == fd as u32)
+}
+
+/// Notes that a connection is in a set; false if the library cannot do what the set is to do.
+pub fn record(
+    connection: &Connection,
+    set: c_int,
+    operation: c_int,
+    fd: c_int,
+    event: epoll_event,
+) -> bool {
+    let Some(value) = find(set) else { return false };
+    if event.events & REFUSED != 0 {
+        return false;
+    }
+    let known = registration(connection, value, fd);
+    let is_twice = connection
+        .sets
+        .iter()
+        .any(|place| place.set.load(Relaxed) == value && place.fd.load(Relaxed) != fd as u32);
+    let free =
+        || connection.sets.iter().find(|place| descriptor(place.set.load(Relaxed)).is_none());
+    // The eventfd stays as it is if only what the kernel reports changes. An edge is reported anew.
+    let is_same = operation == libc::EPOLL_CTL_MOD
+        && event.events & libc::EPOLLET as u32 == 0
+        && known.is_some_and(|place| {
+            place.data.load(Relaxed) == event.u64
+                && bell_events(place.events.load(Relaxed)) == bell_events(event.events)
+        });
+    let Some(place) = known.or_else(free).filter(|_| !is_twice) else { return false };
+    place.fd.store(fd as u32, Relaxed);
+    place.events.store(event.events, Relaxed);
+    place.data.store(event.u64, Relaxed);
+    place.set.store(value, Relaxed);
+    if is_same {
+        if connection.stage() == Stage::Linked
+            && let Some(number) = number(set)
+        {
+            let link = connection.slot.load(Relaxed);
+            epoll_members::of(number).put(link, fd, event);
+        }
+        return true;
+    }
+    with_bell(connection, |slot, place| {
+        let is_new = operation == libc::EPOLL_CTL_ADD;
+        let operation = if is_new { libc::EPOLL_CTL_ADD } else { libc::EPOLL_CTL_MOD };
+        join(slot, place, set, is_new, (fd, event));
+        kernel::epoll(set, operation, slot.own_bell(), bell_events(event.events), event.u64);
+    });
+    true
+}
+
+/// For a connection that is linked.
+pub fn with_bell(connection: &Connection, what: impl FnOnce(&Slot, u32)) {
+    if connection.stage() == Stage::Linked
+        && let Some(slot) = slots::enter(connection.slot.load(Relaxed))
+    {
+        what(slot, connection.slot.load(Relaxed));
+        eventfds::settle_for_sets(slot);
+        slot.leave();
+    }
+}
+
+/// A link is in a set. It begins with an armed bell; the waiter of the set may change that.
+fn join(slot: &Slot, place: u32, set: c_int, is_new: bool, (fd, event): (c_int, epoll_event)) {
+    slot.watch.store(eventfds::ARMED, Relaxed);
+    if is_new {
+        slot.sets.fetch_add(1, Relaxed);
+    }
+    if event.events & libc::EPOLLET as u32 != 0 {
+        slot.has_edges.store(1, Relaxed);
+    }
+    if let Some(number) = number(set) {
+        epoll_members::of(number).put(place, fd, event);
+    }
+}
+
+/// The connection has just been linked.
+pub fn linked(connection: &Connection, slot: &Slot, place: u32) {
+    each(connection, |set, registration| {
+        let events = registration.events.load(Relaxed);
+        let event = epoll_event { events, u64: registration.data.load(Relaxed) };
+        let fd = registration.fd.load(Relaxed) as c_int;
+        join(slot, place, set, true, (fd, event));
+    });
+}
+
+/// The connection is about to be linked.
+pub fn register(connection: &Connection, bell: c_int) {
+    each(connection, |set, place| {
+        let events = bell_events(place.events.load(Relaxed));
+        kernel::epoll(set, libc::EPOLL_CTL_ADD, bell, events, place.data.load(Relaxed));
+    });
+}
+
+/// The program has ended what it sends: sets report edges of what there is to read anew.
+pub fn report_again(fd: c_int) {
+    let Some((connection, _)) = state::tracked(fd) else { return };
+    with_bell(connection, |slot, place| {
+        if slot.has_edges.load(Relaxed) != 0 {
+            each(connection, |set, _| {
+                number(set)
+                    .into_iter()
+                    .for_each(|number| epoll_members::of(number).report_again(place));
+            });
+        }
+    });
+}
+
+/// The eventfd leaves its sets: the other end has it too, so closing it is not enough.
+pub fn unregister(connection: &Connection, bell: c_int) {
+    let place = connection.slot.load(Relaxed);
+    each(connection, |set, _| {
+        number(set).into_iter().for_each(|number| epoll_members::of(number).remove(place));
+    });
+    withdraw(connection, bell);
+}
+
+/// As `unregister`, of a connection that was not linked after all.
+pub fn withdraw(connection: &Connection, bell: c_int) {
+    each(connection, |set, _| {
+        kernel::epoll(set, libc::EPOLL_CTL_DEL, bell, 0, 0);
+    });
+}
+
+fn each(connection: &Connection, what: impl Fn(c_int, &Registration)) {
+    for place in &connection.sets {
+        if let Some(set) = descriptor(place.set.load(Relaxed)) {
+            what(set, place);
+        }
+    }
+}
+
+/// Makes one event of two with the same data: a socket's and its eventfd's. Returns their number.
+///
+/// # Safety
+/// There are `count` events.
+pub unsafe fn merge(events: *mut epoll_event, count: c_int) -> c_int {
+    let mut kept = 0usize;
+    for number in 0..count.max(0) as usize {
+        // SAFETY: below `count`.
+        let event = unsafe { events.add(number).read_unaligned() };
+        let same = (0..kept).rev().find(|place| {
+            // SAFETY: below `count`.
+            let other = unsafe { events.add(*place).read_unaligned() };
+            other.u64 == event.u64
+        });
+        let (place, merged) = match same {
+            None => (kept, event),
+            Some(place) => {
+                // SAFETY: below `count`.
+                let other = unsafe { events.add(place).read_unaligned() };
+                (place, epoll_event { events: other.events | event.events, u64: event.u64 })
+            }
+        };
+        // SAFETY: below `count`.
+        unsafe { events.add(place).write_unaligned(merged) };
+        kept += usize::from(same.is_none());
+    }
+    kept as c_int
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_of_one_socket_become_one() {
+        let of = |events: i32, data| epoll_event { events: events as u32, u64: data };
+        let mut events = [
+            of(libc::EPOLLIN, 7),
+            of(libc::EPOLLOUT, 8),
+            of(libc::EPOLLOUT, 7),
+            of(libc::EPOLLIN, 9),
+        ];
+        // SAFETY: as many as there are.
+        assert_eq!(unsafe { merge(events.as_mut_ptr(), 4) }, 3);
+        let all = events[..3].iter().map(|event| ({ event.events } as i32, { event.u64 }));
+        let expected =
+            [(libc::EPOLLIN | libc::EPOLLOUT, 7), (libc::EPOLLOUT, 8), (libc::EPOLLIN, 9)];
+        assert!(all.eq(expected));
+    }
+}

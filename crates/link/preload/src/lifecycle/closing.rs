@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Ends of links: closed descriptors, and programs that want the kernel's connection.
+
+use crate::descriptors::reserved_descriptors;
+use crate::epoll::epoll_sets;
+use crate::kernel;
+use crate::lifecycle::connection_log;
+use crate::lifecycle::endpoint_name::forget;
+use crate::links::slots::{self, Slot};
+use crate::links::{children, receiver_lock, service_socket};
+use crate::state::connection::{Connection, Stage};
+use crate::state::{self, DESCRIPTORS, lock};
+use crate::stream::{downgrade, eventfds};
+use core::ffi::{c_int, c_uint};
+use core::sync::atomic::Ordering::{Acquire, Relaxed};
+use tare_interpose::real;
+use tare_link_segment::{Counter, Source};
+
+/// Microseconds that a program waits for the other end to take its bytes back from the ring, slept
+/// in pieces: on a busy machine the other end has more time.
+const PATIENCE: i64 = 100_000;
+
+/// Before descriptor `fd` is closed.
+pub fn closing(fd: c_int) {
+    epoll_sets::closed(fd);
+    if let Some((connection, entry)) = state::known(fd) {
+        if DESCRIPTORS.is_last(entry) {
+            end(fd, connection);
+        } else if connection.stage() == Stage::Linked
+            && let Some(slot) = slots::enter(connection.slot.load(Relaxed))
+        {
+            epoll_sets::tell_all();
+            slot.keep(fd);
+            if slot.fd.load(Relaxed) == fd {
+                replace(slot, another(fd, connection).unwrap_or(-1));
+            }
+            slot.leave();
+        }
+    }
+    DESCRIPTORS.released(fd);
+}
+
+/// From here on the library uses another descriptor of a connection, or none: the number of the one
+/// that is closed may soon be another file's. Waits for threads that use it now.
+fn replace(slot: &Slot, another: c_int) {
+    let (outgoing, incoming) = (slot.parts().outgoing, slot.parts().incoming);
+    // A thread of another process, which uses its own descriptor, may have been stopped.
+    let is_shared = slot.is_shared();
+    let sends = lock::take_soon(outgoing.sender_lock());
+    let sends = sends.or_else(|| (!is_shared).then(|| lock::take(outgoing.sender_lock())));
+    let receives = receiver_lock::take_soon_to_receive(slot);
+    let receives = receives.or_else(|| (!is_shared).then(|| receiver_lock::take_to_receive(slot)));
+    slot.fd.store(another, Relaxed);
+    receives.into_iter().for_each(|held| lock::release(incoming.receiver_lock(), held));
+    sends.into_iter().for_each(|held| lock::release(outgoing.sender_lock(), held));
+}
+
+/// Another descriptor of a connection.
+fn another(fd: c_int, connection: &Connection) -> Option<c_int> {
+    DESCRIPTORS.find(|other, entry| {
+        let of_other = DESCRIPTORS.connection(entry);
+        other != fd && of_other.is_some_and(|other| core::ptr::eq(other, connection))
+    })
+}
+
+fn end(fd: c_int, connection: &Connection) {
+    while connection.stage() == Stage::Changing {
+        kernel::yield_now();
+    }
+    if connection.change_stage(Stage::Waiting, Stage::Never) {
+        forget(connection);
+    }
+    if connection.change_stage(Stage::Linked, Stage::Never)
+        && let Some(slot) = slots::enter(connection.slot.load(Relaxed))
+    {
+        close_link(fd, connection, slot);
+        slot.leave();
+    }
+}
+
+fn close_link(fd: c_int, connection: &Connection, slot: &Slot) {
+    children::look_anew();
+    if slot.process.load(Relaxed) == state::process_number() {
+        epoll_sets::unregister(connection, slot.own_bell());
+    }
+    if !slot.is_shared() {
+        let linger = slot.linger(fd);
+        if !resets(fd, slot)
+            && linger != Some(0)
+            && service_socket::is_running()
+            && leaves_bytes(slot, linger)
+        {
+            replace(slot, -1);
+            service_socket::wake_own();
+            return;
+        }
+    }
+    slot.keep(fd);
+    replace(slot, -1);
+    slot.close();
+}
+
+/// The program receives no more. TCP resets a connection that is closed with bytes unread: whether
+/// there are any.
+fn resets(fd: c_int, slot: &Slot) -> bool {
+    let incoming = slot.parts().incoming;
+    let held = receiver_lock::take_to_receive(slot);
+    let source = incoming.source(incoming.capacity());
+    lock::release(incoming.receiver_lock(), held);
+    // Who has taken it back to TCP may have passed it to another program.
+    let is_own = slot.is_deaf.load(Relaxed) != 0 && slot.is_given_up.load(Relaxed) == 0;
+    let was_left = !incoming.leave() && !is_own;
+    let has_unread = !was_left && kernel::waiting(fd).is_ok_and(|waiting| waiting > 0);
+    let resets = has_unread || matches!(source, Ok(Source::Ring { .. }));
+    if resets {
+        kernel::reset_at_close(fd);
+    }
+    resets
+}
+
+/// The program closes a connection. Whether the service thread has bytes of it that TCP does not
+/// take yet; `close` waits for them if the program wants that.
+fn leaves_bytes(slot: &Slot, linger: Option<c_int>) -> bool {
+    let end = kernel::now() + linger.map_or(0, |seconds| i64::from(seconds) * 1000);
+    let mut is_done = downgrade::end(slot, |_| false);
+    while !is_done && kernel::now() < end {
+        kernel::sleep(1000);
+        is_done = downgrade::end(slot, |_| false);
+    }
+    !is_done && !downgrade::end(slot, |fd| slot.keep_copy(fd)) && slot.is_closed.load(Acquire) != 0
+}
+
+/// The program wants to receive through TCP for good: the other end takes back what is in its ring.
+pub fn leave_incoming(slot: &Slot) {
+    if slot.parts().incoming.leave() {
+        state::count(Counter::Left, 1);
+        if slot.parts().outgoing.bell().ring() {
+            slot.ring_other();
+        }
+    }
+}
+
+/// Behind `leave_incoming`: waits until TCP has what the other end takes back.
+pub fn await_unread(slot: &Slot) {
+    let incoming = slot.parts().incoming;
+    await_other(slot, || incoming.is_back() && !incoming.is_cut());
+}
+
+/// Waits until the other end has done something, which its service thread does; false if it did not.
+fn await_other(slot: &Slot, is_done: impl Fn() -> bool) -> bool {
+    const SHORTEST: i64 = 20;
+    const LONGEST: i64 = 500;
+    let (mut waited, mut moment) = (0, SHORTEST);
+    while !is_done() {
+        if waited == 0 {
+            service_socket::wake_other(&slot.parts().link);
+        }
+        if waited >= PATIENCE {
+            return false;
+        }
+        kernel::sleep(moment);
+        waited += moment;
+        moment = (moment * 2).min(LONGEST);
+    }
+    true
+}
+
+/// The program wants the kernel's connection for good. Waits for the other end if bytes may be in
+/// its ring; if that does not answer, the connection is reset.
+pub fn leave_link(fd: c_int, slot: &Slot) {
+    slot.is_given_up.store(1, Relaxed);
+    downgrade::finish(slot);
+    leave_incoming(slot);
+    let incoming = slot.parts().incoming;
+    // Bytes that were taken back reach TCP just after the change.
+    let is_late = || incoming.is_cut() && kernel::waiting(fd) == Ok(0);
+    if !await_other(slot, || incoming.is_back() && !is_late()) && !incoming.is_back() {
+        downgrade::reset(fd);
+        return;
+    }
+    // Nothing rings any more, and descriptors of others may read what there is.
+    eventfds::settle_for_sets(slot);
+}
+
+/// All links go back to TCP that `is_meant` says, by any of their descriptors.
+pub fn leave_all(is_meant: impl Fn(c_int) -> bool) {
+    if slots::any() {
+        let errno = real::errno();
+        epoll_sets::tell_all();
+        DESCRIPTORS.find(|fd, entry| {
+            if let Some(connection) = DESCRIPTORS.connection(entry)
+                && connection.stage() == Stage::Linked
+                && is_meant(fd)
+                && let Some(slot) = slots::enter(connection.slot.load(Relaxed))
+            {
+                leave_link(fd, slot);
+                slot.leave();
+            }
+            false
+        });
+        real::set_errno(errno);
+    }
+}
+
+/// The program ends: what the other ends have not read goes to TCP, which delivers it. Links that
+/// another process has, too, stay as they are.
+pub fn end_all() {
+    children::look_anew();
+    each_own(|fd, slot| {
+        if slot.is_closed.load(Acquire) == 0 && slot.linger(fd) != Some(0) && !resets(fd, slot) {
+            downgrade::end(slot, |_| false);
+        }
+    });
+}
+
+/// The program may end with these connections: what TCP takes at once goes to TCP.
+pub fn settle_all(is_meant: impl Fn(c_int) -> bool) {
+    children::look_anew();
+    each_own(|fd, slot| {
+        if is_meant(fd) {
+            downgrade::settle(fd, slot);
+        }
+    });
+}
+
+fn each_own(what: impl Fn(c_int, &Slot)) {
+    let errno = real::errno();
+    slots::each(|slot| {
+        if !slot.is_shared()
+            && let Some(fd) = slot.any_descriptor()
+        {
+            what(fd, slot);
+        }
+    });
+    real::set_errno(errno);
+}
+
+/// Does `close` with the ranges between the library's own descriptors.
+pub fn ranges(
+    first: c_uint,
+    last: c_uint,
+    mut close: impl FnMut(c_uint, c_uint) -> c_int,
+) -> c_int {
+    let mut from = first;
+    let mut result = 0;
+    loop {
+        let next = reserved_descriptors::while_settled(|| {
+            let next = reserved_descriptors::next(from).filter(|next| *next <= last);
+            let to = next.map_or(Some(last), |next| next.checked_sub(1));
+            if let Some(to) = to.filter(|to| from <= *to) {
+                result = close(from, to);
+            }
+            next
+        });
+        match next {
+            Some(next) if result == 0 && next < last => from = next + 1,
+            _ => return result,
+        }
+    }
+}
+
+/// Before a range of descriptors is closed.
+pub fn closing_range(first: c_uint, last: c_uint) {
+    // What was never looked at is nothing to the library.
+    DESCRIPTORS.find(|fd, _| {
+        if (first..=last).contains(&(fd as c_uint)) {
+            closing(fd);
+        }
+        false
+    });
+    epoll_sets::closed_range(first, last);
+    DESCRIPTORS.released_range(first, last);
+}
+
+/// The connection stays TCP from now on, or goes back to it.
+pub fn give_up(fd: c_int, connection: &Connection) {
+    loop {
+        match connection.stage() {
+            Stage::New => {
+                if connection.change_stage(Stage::New, Stage::Never) {
+                    return;
+                }
+            }
+            Stage::Waiting => {
+                if connection.change_stage(Stage::Waiting, Stage::Never) {
+                    forget(connection);
+                    return;
+                }
+            }
+            Stage::Changing => kernel::yield_now(),
+            Stage::Linked => {
+                if let Some(slot) = slots::enter(connection.slot.load(Relaxed)) {
+                    connection_log::line(fd, ["goes back to TCP for good", ""]);
+                    epoll_sets::tell_all();
+                    leave_link(fd, slot);
+                    slot.leave();
+                }
+                return;
+            }
+            Stage::Never => return,
+        }
+    }
+}

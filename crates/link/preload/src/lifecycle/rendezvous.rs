@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How the two ends of a connection find each other: at a socket in the abstract namespace (of the
+//! network namespace) whose name is made from the connection's two addresses. The end that is first
+//! waits there, the other one makes the memory and sends it.
+
+use crate::descriptors::{io_uring_detection, reserved_descriptors};
+use crate::epoll::epoll_sets;
+use crate::lifecycle::endpoint_name::{HAS_COME, Name, ends, forget};
+use crate::lifecycle::{connection_log, service_thread};
+use crate::links::memory_limit;
+use crate::links::slots::{self, Parts, Slot};
+use crate::state::connection::{Connection, Stage};
+use crate::{kernel, state};
+use core::ffi::c_int;
+use core::sync::atomic::Ordering::Relaxed;
+use tare_link_segment::{Counter, Link, SMALLEST_RING};
+use tare_shm::syscall::{self, Errno, call};
+use tare_shm::{memory, peer, process, rights};
+
+/// A connection is linked from its second message on, or from this many bytes on: one of a single
+/// request stays TCP's. What is sent in several calls, with none that receives between them, is one
+/// message.
+const MANY_BYTES: u64 = 16 << 10;
+/// Times that an end tries to reach the other one, which is just beginning to wait.
+const MOST_ATTEMPTS: u32 = 64;
+/// Calls during which the first end looks whether the other one has come.
+const MOST_LOOKS: u32 = 1024;
+/// The link of a connection, which is made if it is time. Its user must `leave` it.
+pub fn turn(fd: c_int, connection: &Connection, sends: bool) -> Option<&'static Slot> {
+    match connection.stage() {
+        Stage::Linked => slots::enter(connection.slot.load(Relaxed)),
+        Stage::New if is_time(connection, sends) => uninterrupted(|| begin(fd, connection)),
+        Stage::Waiting if is_time_to_look(connection) => uninterrupted(|| look(fd, connection)),
+        _ => None,
+    }
+}
+
+/// A signal handler that uses the connection would wait for the call that it has interrupted.
+fn uninterrupted(change: impl FnOnce() -> Option<&'static Slot>) -> Option<&'static Slot> {
+    syscall::with_signals_blocked(syscall::FROM_OTHERS, change).ok().flatten()
+}
+
+fn is_time(connection: &Connection, sends: bool) -> bool {
+    if connection.forks.load(Relaxed) == 0 {
+        connection.forks.store(state::forks(), Relaxed);
+    }
+    let is_second =
+        sends && connection.sends.load(Relaxed) > 0 && connection.has_received.load(Relaxed) != 0;
+    is_second || connection.bytes.load(Relaxed) >= MANY_BYTES || state::is_eager()
+}
+
+enum Outcome {
+    Linked(u32),
+    Waits(u32),
+    /// It stays TCP, for this reason.
+    No(&'static str),
+}
+
+fn begin(fd: c_int, connection: &Connection) -> Option<&'static Slot> {
+    if !connection.change_stage(Stage::New, Stage::Changing) {
+        return None;
+    }
+    if !connection.hold() {
+        connection.set_stage(Stage::New);
+        return None;
+    }
+    let outcome = match obstacle(fd, connection) {
+        None => meet(fd, connection),
+        Some(reason) => Outcome::No(reason),
+    };
+    finish(fd, connection, outcome)
+}
+
+/// Why a connection stays TCP, whatever the other end is.
+fn obstacle(fd: c_int, connection: &Connection) -> Option<&'static str> {
+    let choice = state::statistics()?.choice();
+    if connection.is_found.load(Relaxed) != 0 {
+        Some("another program opened it")
+    } else if connection.forks.load(Relaxed) != state::forks() {
+        Some("the program has forked since the connection was opened")
+    } else if state::is_off() || syscall::are_forbidden() {
+        Some("the program restricts its system calls")
+    } else if io_uring_detection::is_used() {
+        Some("the program has an io_uring")
+    } else if !memory_limit::has_room(1 << SMALLEST_RING) {
+        state::count(Counter::Refused, 1);
+        Some("the rings have all memory that they may have (--memory)")
+    } else if choice.has_rules() && !ends(fd).is_some_and(|ends| choice.chooses(&ends)) {
+        Some("excluded by --only or --except")
+    } else {
+        None
+    }
+}
+
+fn finish(fd: c_int, connection: &Connection, outcome: Outcome) -> Option<&'static Slot> {
+    match outcome {
+        Outcome::Linked(place) => {
+            state::count(Counter::Links, 1);
+            connection_log::line(fd, ["linked", ""]);
+            connection.slot.store(place, Relaxed);
+            // Its first user, as `slots::add` has it.
+            let slot = slots::first(place)?;
+            epoll_sets::linked(connection, slot, place);
+            ends(fd).into_iter().for_each(|ends| slot.list(ends));
+            connection.let_go(true);
+            connection.set_stage(Stage::Linked);
+            Some(slot)
+        }
+        Outcome::Waits(listener) => {
+            connection.listener.store(listener, Relaxed);
+            connection.let_go(false);
+            connection.set_stage(Stage::Waiting);
+            None
+        }
+        Outcome::No(reason) => {
+            connection_log::line(fd, ["stays TCP: ", reason]);
+            connection.let_go(false);
+            connection.set_stage(Stage::Never);
+            None
+        }
+    }
+}
+
+const NO_MEMORY: &str = "no memory or descriptor for a link";
+const STRANGER: &str = "the other end is of another user (see --allow-uid)";
+const NOT_MET: &str = "the other end cannot be asked";
+
+/// Goes to the other end if it waits, else waits for it.
+fn meet(fd: c_int, connection: &Connection) -> Outcome {
+    let Some(name) = Name::of(fd) else { return Outcome::No("it has no two addresses") };
+    for attempt in 0..MOST_ATTEMPTS {
+        // The other end has its name, and does not listen yet.
+        if attempt > 1 {
+            kernel::yield_now();
+        }
+        match name.connect() {
+            Ok(socket) => {
+                let outcome = if is_admitted(socket) {
+                    make(fd, connection, socket).map_or(Outcome::No(NO_MEMORY), Outcome::Linked)
+                } else {
+                    Outcome::No(STRANGER)
+                };
+                syscall::close(socket);
+                return outcome;
+            }
+            Err(Errno(libc::ECONNREFUSED)) => {}
+            Err(_) => return Outcome::No(NOT_MET),
+        }
+        match name.listen() {
+            Ok(Some(listener)) => return Outcome::Waits(listener as u32),
+            Ok(None) => return Outcome::No(NO_MEMORY),
+            Err(Errno(libc::EADDRINUSE)) => {}
+            Err(_) => return Outcome::No(NOT_MET),
+        }
+    }
+    Outcome::No(NOT_MET)
+}
+
+/// Ever more seldom.
+fn is_time_to_look(connection: &Connection) -> bool {
+    let looks = connection.looks.fetch_add(1, Relaxed);
+    looks <= 8 || looks.is_power_of_two()
+}
+
+/// Looks whether the other end has come.
+#[cold]
+fn look(fd: c_int, connection: &Connection) -> Option<&'static Slot> {
+    if !connection.change_stage(Stage::Waiting, Stage::Changing) {
+        return None;
+    }
+    if !connection.hold() {
+        connection.set_stage(Stage::Waiting);
+        return None;
+    }
+    let listener = connection.listener.load(Relaxed);
+    let is_ours = connection.forks.load(Relaxed) == state::forks();
+    let outcome = if is_ours && !state::is_off() && connection.looks.load(Relaxed) <= MOST_LOOKS {
+        receive(fd, connection, listener)
+    } else {
+        Outcome::No("the other end did not answer: it may not be linked")
+    };
+    if !matches!(outcome, Outcome::Waits(_)) {
+        forget(connection);
+    }
+    finish(fd, connection, outcome)
+}
+
+fn receive(fd: c_int, connection: &Connection, listener: u32) -> Outcome {
+    let mut socket = (listener & !HAS_COME) as c_int;
+    if listener & HAS_COME == 0 {
+        let flags = (libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK) as usize;
+        // SAFETY: no memory is touched.
+        let come = unsafe { call(libc::SYS_accept4, [socket as usize, 0, 0, flags, 0, 0]) };
+        let come = match come {
+            Ok(come) => come as c_int,
+            Err(Errno(libc::EAGAIN)) => return Outcome::Waits(listener),
+            Err(_) => return Outcome::No(NOT_MET),
+        };
+        reserved_descriptors::close(socket);
+        connection.listener.store(0, Relaxed);
+        if !is_admitted(come) {
+            syscall::close(come);
+            return Outcome::No(STRANGER);
+        }
+        let Some(hid) = reserved_descriptors::hide(come) else { return Outcome::No(NO_MEMORY) };
+        socket = hid;
+        connection.listener.store(socket as u32 | HAS_COME, Relaxed);
+    }
+    let mut fds = [-1; 3];
+    for (place, got) in fds.iter_mut().enumerate() {
+        match receive_one(socket, place > 0) {
+            Ok(Some(fd)) => *got = fd,
+            Err(Errno(libc::EAGAIN)) if place == 0 => {
+                return Outcome::Waits(socket as u32 | HAS_COME);
+            }
+            _ => break,
+        }
+    }
+    let taken = if fds.contains(&-1) { None } else { take(fd, connection, fds) };
+    syscall::close(fds[0]);
+    if taken.is_none() {
+        syscall::close(fds[1]);
+        syscall::close(fds[2]);
+    }
+    taken.map_or(Outcome::No(NO_MEMORY), Outcome::Linked)
+}
+
+/// The rest of a message that has begun follows at once.
+fn receive_one(socket: c_int, has_begun: bool) -> Result<Option<c_int>, Errno> {
+    let mut times = 0;
+    loop {
+        match rights::receive(socket, &mut [0]) {
+            Err(Errno(libc::EAGAIN)) if has_begun && times < 1000 => {
+                times += 1;
+                kernel::yield_now();
+            }
+            Err(error) => return Err(error),
+            Ok(message) if message.length == 1 && !message.is_cut => return Ok(message.fd),
+            Ok(message) => {
+                message.fd.into_iter().for_each(syscall::close);
+                return Ok(None);
+            }
+        }
+    }
+}
+
+/// Makes the link and sends it.
+fn make(fd: c_int, connection: &Connection, socket: c_int) -> Option<u32> {
+    let read = kernel::read(fd)?;
+    let (memory, link) = refused(Link::make().ok())?;
+    let bells = bells();
+    // Before it is sent: the other end takes a link that it has got.
+    let place = add(fd, connection, link, read, bells);
+    let fds = bells.map(|[own, other]| [memory, other, own]).filter(|_| place.is_some());
+    let is_sent = fds.is_some_and(|fds| fds.iter().all(|fd| rights::send(socket, *fd).is_ok()));
+    syscall::close(memory);
+    if is_sent {
+        return place;
+    }
+    if let Some(slot) = place.and_then(slots::first) {
+        epoll_sets::withdraw(connection, slot.own_bell());
+        slot.close();
+        slot.leave();
+        state::count(Counter::Refused, 1);
+    }
+    None
+}
+
+/// Takes the link that the other end has made.
+fn take(fd: c_int, connection: &Connection, [memory, own, other]: [c_int; 3]) -> Option<u32> {
+    let read = kernel::read(fd)?;
+    let link = Link::take(memory).ok()?;
+    add(fd, connection, link, read, both([own, other].map(reserved_descriptors::hide)))
+}
+
+/// Puts a link into a slot, for its first user, and begins to receive. Without room it is unmapped,
+/// and its eventfds are closed.
+fn add(
+    fd: c_int,
+    connection: &Connection,
+    link: Link,
+    read: u64,
+    bells: Option<[c_int; 2]>,
+) -> Option<u32> {
+    let place = bells.zip(Parts::new(link)).and_then(|(bells, parts)| {
+        let place = slots::add(parts, fd, bells)?;
+        begin_receiving(connection, &parts, read, bells[0]);
+        Some(place)
+    });
+    if place.is_none() {
+        bells.into_iter().flatten().for_each(reserved_descriptors::close);
+        // SAFETY: no slot has it.
+        unsafe { link.unmap() };
+    }
+    refused(place)
+}
+
+fn begin_receiving(connection: &Connection, parts: &Parts, read: u64, own_bell: c_int) {
+    service_thread::begin(&parts.link);
+    if let Some([own, _]) = parts.link.namespaces() {
+        own.store(process::pid_namespace().unwrap_or(0), Relaxed);
+    }
+    // What could not be mapped later could not be read.
+    if memory::is_limited() || slots::are_many() {
+        parts.incoming.keep_small();
+    }
+    parts.incoming.bell().arm();
+    epoll_sets::register(connection, own_bell);
+    parts.incoming.ready(read);
+}
+
+fn bells() -> Option<[c_int; 2]> {
+    both([(); 2].map(|()| kernel::eventfd().ok().and_then(reserved_descriptors::hide)))
+}
+
+/// Two hidden descriptors; closes one that is alone.
+fn both(fds: [Option<c_int>; 2]) -> Option<[c_int; 2]> {
+    if let [Some(own), Some(other)] = fds {
+        return Some([own, other]);
+    }
+    fds.into_iter().flatten().for_each(reserved_descriptors::close);
+    None
+}
+
+fn refused<T>(found: Option<T>) -> Option<T> {
+    if found.is_none() {
+        state::count(Counter::Refused, 1);
+    }
+    found
+}
+
+/// Whether a process of the same user, or of one that was allowed, is at the other end.
+fn is_admitted(socket: c_int) -> bool {
+    peer::credentials(socket).is_ok_and(|other| {
+        let is_allowed =
+            || state::statistics().is_some_and(|shared| shared.choice().allows(other.uid));
+        peer::is_own(other.uid) || is_allowed()
+    })
+}

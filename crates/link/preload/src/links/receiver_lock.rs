@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The lock of a direction's receiver. Both ends take it, and the sender marks its numbers there, since
+//! each PID namespace has its own. The sender's lock is taken by threads of one end only.
+
+use crate::links::slots::Slot;
+use crate::state::lock::{self, Held};
+use crate::{kernel, state};
+use core::sync::atomic::Ordering::Relaxed;
+
+/// The number is of a thread of the sender's.
+const SENDER: u32 = 1 << 31;
+
+/// The lock of what this end receives, as `lock::take`.
+pub fn take_to_receive(slot: &Slot) -> Held {
+    loop {
+        if let Some(held) = take_soon_to_receive(slot) {
+            return held;
+        }
+    }
+}
+
+/// As `lock::take_soon`.
+pub fn take_soon_to_receive(slot: &Slot) -> Option<Held> {
+    let lives = |owner: u32| match owner & SENDER {
+        0 => kernel::exists(owner),
+        _ => other_lives(slot, owner & !SENDER),
+    };
+    lock::soon(slot.parts().incoming.receiver_lock(), state::thread_number(), &lives)
+}
+
+/// The lock of what this end sends, as `lock::take_soon`.
+pub fn take_soon_to_send(slot: &Slot) -> Option<Held> {
+    let lock = slot.parts().outgoing.receiver_lock();
+    let lives = |owner: u32| match owner & SENDER {
+        0 => other_lives(slot, owner),
+        _ => kernel::exists(owner & !SENDER),
+    };
+    lock::soon(lock, state::thread_number() | SENDER, &lives)
+}
+
+/// The lock of what this end sends, if it is free.
+pub fn try_take_to_send(slot: &Slot) -> Option<Held> {
+    lock::at_once(slot.parts().outgoing.receiver_lock(), state::thread_number() | SENDER)
+}
+
+/// Whether a thread of the other end can still release a lock. In another PID namespace its number
+/// says nothing; but a program that has ended has no connection any more.
+fn other_lives(slot: &Slot, thread: u32) -> bool {
+    const GONE: i16 = libc::POLLRDHUP | libc::POLLERR | libc::POLLHUP;
+    let namespaces = slot.parts().link.namespaces();
+    let [own, other] = namespaces.map_or([0, 0], |both| both.map(|one| one.load(Relaxed)));
+    if own != 0 && own == other {
+        return kernel::exists(thread);
+    }
+    slot.any_descriptor().is_some_and(|fd| kernel::events(fd, libc::POLLRDHUP) & GONE == 0)
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The sender's way back from the ring to TCP: bytes that the receiver has not read are taken back,
+//! and TCP gets them before all others.
+
+use crate::links::slots::{self, Slot, Way, pieces};
+use crate::links::{receiver_lock, service_socket};
+use crate::state::lock;
+use crate::{kernel, state};
+use core::ffi::c_int;
+use core::sync::atomic::Ordering::{Relaxed, Release};
+use tare_link_segment::{Corrupt, Counter, Direction, Mode};
+use tare_shm::syscall::{self, Errno};
+
+/// Milliseconds that a program waits at a time for TCP to take what was taken back from the ring.
+const PATIENCE: u64 = 100;
+
+/// What becomes of bytes of the ring that the receiver has not read, when the stream goes to TCP.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Unread {
+    /// They go to TCP first, so TCP never has a byte behind one of the ring, and the receiver can
+    /// leave. If a receiver was stopped while it has its lock, they stay in the ring.
+    TakenBack,
+    /// As before, but the stream stays in the ring meanwhile.
+    TakenBackOrLater,
+    /// They stay in the ring, where the receiver reads them.
+    Left,
+}
+
+/// Whether this end sends through TCP for good. After a child has given the connection to another
+/// program, nobody knows how much that writes to TCP.
+pub fn sends_tcp(slot: &Slot) -> bool {
+    slot.sends_tcp.load(Relaxed) != 0 || slot.parts().incoming.is_left()
+}
+
+/// From here on bytes go to TCP. Under the sender's lock.
+pub fn to_tcp(fd: c_int, slot: &Slot, unread: Unread) -> Result<(), Corrupt> {
+    let outgoing = slot.parts().outgoing;
+    let is_urgent = unread != Unread::TakenBackOrLater;
+    if outgoing.mode() == Mode::Tcp || !await_reader(fd, outgoing, is_urgent) {
+        return Ok(());
+    }
+    uninterrupted(|| change_to_tcp(fd, slot, unread))?;
+    if outgoing.backlog().is_some() {
+        push(fd, slot);
+        if outgoing.backlog().is_some() {
+            service_socket::wake_own();
+        }
+    }
+    Ok(())
+}
+
+/// Does something that a signal handler which sends must not find half done.
+pub fn uninterrupted<T>(what: impl Fn() -> T) -> T {
+    syscall::with_signals_blocked(syscall::FROM_OTHERS, &what).unwrap_or_else(|_| what())
+}
+
+fn change_to_tcp(fd: c_int, slot: &Slot, unread: Unread) -> Result<(), Corrupt> {
+    let outgoing = slot.parts().outgoing;
+    let is_urgent = unread != Unread::TakenBackOrLater;
+    // By a signal handler, just before.
+    if outgoing.mode() == Mode::Tcp {
+        return Ok(());
+    }
+    // Without its service thread, a program may never send what TCP does not take at once.
+    let can_wait =
+        || !is_urgent || service_socket::is_running() || kernel::has_room(fd, outgoing.unread());
+    if outgoing.unread() > 0 && unread != Unread::Left && can_wait() {
+        if let Some(held) = receiver_lock::take_soon_to_send(slot) {
+            slot.copying.void(outgoing.head());
+            let taken = outgoing.take_back(outgoing.capacity());
+            lock::release(outgoing.receiver_lock(), held);
+            state::count(Counter::Downgrades, 1);
+            return taken;
+        }
+        if !is_urgent {
+            return Ok(());
+        }
+    }
+    slot.copying.void(outgoing.head());
+    outgoing.downgrade();
+    state::count(Counter::Downgrades, 1);
+    Ok(())
+}
+
+/// Until the receiver is not between its look at the changes and its call: some microseconds. One
+/// that has ended there never comes back; one that was stopped there is waited for if it `must` be.
+fn await_reader(fd: c_int, outgoing: &Direction, must: bool) -> bool {
+    const GONE: i16 = libc::POLLERR | libc::POLLHUP;
+    const YIELDS: u32 = 1000;
+    const SLEEPS: u32 = 64;
+    let mut times = 0u32;
+    while !outgoing.can_downgrade() {
+        times = times.saturating_add(1);
+        if times < YIELDS {
+            kernel::yield_now();
+            continue;
+        }
+        kernel::sleep(500);
+        if times.is_multiple_of(SLEEPS) && kernel::events(fd, libc::POLLRDHUP) & GONE != 0 {
+            return true;
+        }
+        if !must && times > YIELDS + SLEEPS {
+            return false;
+        }
+    }
+    true
+}
+
+/// Whether the other end waits for bytes that only this end can take back.
+pub fn is_due(slot: &Slot) -> bool {
+    let outgoing = slot.parts().outgoing;
+    outgoing.is_left() && outgoing.mode() == Mode::Ring
+}
+
+/// Whether there is anything to do for `serve`.
+pub fn has_work(slot: &Slot) -> bool {
+    is_due(slot) || slot.parts().outgoing.backlog().is_some()
+}
+
+/// Sends through TCP for good what this end has left in the ring, if the other end wants that.
+pub fn serve(slot: &Slot) {
+    if has_work(slot) {
+        let outgoing = slot.parts().outgoing;
+        let held = lock::take(outgoing.sender_lock());
+        if let Some(fd) = slot.any_descriptor() {
+            serve_locked(fd, slot);
+        }
+        lock::release(outgoing.sender_lock(), held);
+    }
+}
+
+/// Does something with a descriptor of the connection under the sender's lock; `None` if there is
+/// none, or another thread has the lock.
+pub fn while_locked<T>(slot: &Slot, what: impl FnOnce(c_int) -> T) -> Option<T> {
+    let lock = slot.parts().outgoing.sender_lock();
+    let held = lock::take_soon(lock)?;
+    let done = slot.any_descriptor().map(what);
+    lock::release(lock, held);
+    done
+}
+
+/// The other end has written what no correct one does.
+pub fn reset(fd: c_int) {
+    kernel::reset(fd);
+    state::count(Counter::Reset, 1);
+}
+
+pub fn serve_locked(fd: c_int, slot: &Slot) {
+    if try_serve(fd, slot).is_err() {
+        reset(fd);
+    }
+}
+
+pub fn try_serve(fd: c_int, slot: &Slot) -> Result<(), Corrupt> {
+    if is_due(slot) {
+        slot.sends_tcp.store(1, Relaxed);
+        to_tcp(fd, slot, Unread::TakenBackOrLater)?;
+    }
+    push(fd, slot);
+    Ok(())
+}
+
+/// Writes the backlog to TCP, as far as that accepts it. Under the sender's lock.
+pub fn push(fd: c_int, slot: &Slot) {
+    let outgoing = slot.parts().outgoing;
+    if slot.ends.load(Relaxed) == slots::DELIVERED {
+        return;
+    }
+    while let Some(backlog) = outgoing.backlog() {
+        match uninterrupted(|| push_once(fd, slot)) {
+            Ok(sent) => state::count(Counter::TcpSent, sent as u64),
+            Err(Errno(libc::EINTR)) => {}
+            Err(Errno(libc::EAGAIN)) => {
+                slot.guard(fd);
+                return;
+            }
+            Err(Errno(libc::EBADF | libc::ENOMEM)) => return,
+            // The other end has closed the connection: nothing can reach it. The program is to see
+            // the error, which the kernel reports once.
+            Err(Errno(error)) => {
+                outgoing.accepted(backlog, backlog.1);
+                if error != libc::EPIPE {
+                    slot.error.store(error, Relaxed);
+                }
+            }
+        }
+    }
+    slot.unguard(fd);
+}
+
+fn push_once(fd: c_int, slot: &Slot) -> Result<usize, Errno> {
+    let outgoing = slot.parts().outgoing;
+    let Some(backlog) = outgoing.backlog() else { return Ok(0) };
+    let capacity = outgoing.capacity();
+    let ring = slot.ring(Way::Outgoing, capacity).ok_or(Errno(libc::ENOMEM))?;
+    outgoing.begin_write();
+    let sent = kernel::send(fd, &pieces(ring, capacity, backlog.0, backlog.1));
+    outgoing.end_write(sent.unwrap_or(0) as u64);
+    outgoing.accepted(backlog, sent? as u64);
+    sent
+}
+
+/// The program ends what it sends: errors are the kernel's from now on. Waits until TCP has all
+/// bytes that must go before.
+pub fn finish(slot: &Slot) {
+    let outgoing = slot.parts().outgoing;
+    loop {
+        let held = lock::take(outgoing.sender_lock());
+        let fd = slot.any_descriptor().unwrap_or(-1);
+        slot.sends_tcp.store(1, Relaxed);
+        let finished = finish_locked(fd, slot);
+        if finished.is_err() {
+            reset(fd);
+        }
+        lock::release(outgoing.sender_lock(), held);
+        if fd < 0 || finished.is_err() || outgoing.backlog().is_none() {
+            return;
+        }
+        kernel::wait_writable(fd, PATIENCE);
+    }
+}
+
+/// As `finish`, without waiting: whether TCP has all bytes. If not, `service` ends the stream.
+pub fn finish_soon(slot: &Slot) -> bool {
+    let outgoing = slot.parts().outgoing;
+    let held = lock::take(outgoing.sender_lock());
+    let fd = slot.any_descriptor().unwrap_or(-1);
+    slot.sends_tcp.store(1, Relaxed);
+    if try_serve(fd, slot).and_then(|()| to_tcp(fd, slot, Unread::TakenBack)).is_err() {
+        reset(fd);
+    }
+    let has_all = outgoing.backlog().is_none();
+    if !has_all {
+        slot.ends.store(slots::ENDS, Relaxed);
+    }
+    lock::release(outgoing.sender_lock(), held);
+    has_all
+}
+
+/// As `finish`, but the program may go on to send.
+pub fn settle(fd: c_int, slot: &Slot) {
+    let outgoing = slot.parts().outgoing;
+    if let Some(held) = lock::take_soon(outgoing.sender_lock()) {
+        if finish_locked(fd, slot).is_err() {
+            reset(fd);
+        }
+        lock::release(outgoing.sender_lock(), held);
+    }
+}
+
+/// Bytes of the ring that TCP does not take at once stay there: the receiver reads them.
+fn finish_locked(fd: c_int, slot: &Slot) -> Result<(), Corrupt> {
+    let outgoing = slot.parts().outgoing;
+    try_serve(fd, slot)?;
+    let has_room = outgoing.mode() == Mode::Ring && kernel::has_room(fd, outgoing.unread());
+    to_tcp(fd, slot, if has_room { Unread::TakenBack } else { Unread::Left })
+}
+
+/// The connection is closed: takes back what the receiver has not read, because only this end can
+/// send it through TCP. If TCP does not take it at once and `keeps` has a copy of the descriptor, the
+/// service thread has the rest. Whether nothing is left to be done.
+pub fn end(slot: &Slot, keeps: impl FnOnce(c_int) -> bool) -> bool {
+    let outgoing = slot.parts().outgoing;
+    let ended = while_locked(slot, |fd| {
+        slot.sends_tcp.store(1, Relaxed);
+        let ended = try_serve(fd, slot).and_then(|()| to_tcp(fd, slot, Unread::TakenBackOrLater));
+        if ended.is_ok() && outgoing.backlog().is_some() && keeps(fd) {
+            slot.is_closed.store(1, Release);
+        }
+        ended.is_err() || outgoing.backlog().is_none()
+    });
+    ended.unwrap_or(true)
+}

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The bytes of a link: sent, received, and taken back from the ring to TCP.
+
+pub mod accessible_memory;
+pub mod buffers;
+pub mod downgrade;
+pub mod eventfds;
+mod peek;
+pub mod receive;
+pub mod send;
+pub mod source;

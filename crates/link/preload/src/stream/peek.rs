@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Peeking at bytes behind a change between TCP and the ring.
+
+use crate::kernel;
+use crate::links::receiver_lock;
+use crate::links::slots::{Slot, Way, pieces};
+use crate::state::lock;
+use crate::stream::buffers::{self, Buffers};
+use core::ffi::c_int;
+use tare_link_segment::Source;
+
+/// Continues a peek that has `skipped` bytes and came to a change between TCP and ring. Adds the bytes
+/// of the ring or of TCP, and TCP's again if all of the ring's fit. Returns how many were added.
+pub fn on(slot: &Slot, into: &Buffers, skipped: usize, flags: c_int) -> usize {
+    let incoming = slot.parts().incoming;
+    let held = receiver_lock::take_to_receive(slot);
+    let changes = incoming.changes_since(incoming.followed());
+    let peeked = match incoming.source(incoming.capacity()) {
+        Ok(Source::Tcp(before)) if before == skipped as u64 => {
+            let ring = in_ring(slot, into, skipped, flags);
+            let is_all = changes == 2 && ring as u64 == incoming.unread();
+            ring + if is_all { in_tcp(slot, into, skipped, skipped + ring, flags) } else { 0 }
+        }
+        Ok(Source::Ring { length, .. }) if changes == 1 && length == skipped as u64 => {
+            in_tcp(slot, into, 0, skipped, flags)
+        }
+        _ => 0,
+    };
+    lock::release(incoming.receiver_lock(), held);
+    peeked
+}
+
+fn in_ring(slot: &Slot, into: &Buffers, skipped: usize, flags: c_int) -> usize {
+    let incoming = slot.parts().incoming;
+    let capacity = incoming.capacity();
+    let length = incoming.unread().min((into.length() - skipped) as u64);
+    let ring = slot.ring(Way::Incoming, capacity).filter(|_| length <= capacity);
+    match ring {
+        Some(_) if flags & libc::MSG_TRUNC != 0 => length as usize,
+        Some(ring) => {
+            let ring = pieces(ring, capacity, incoming.taken(), length);
+            buffers::write(&ring, &into.part(skipped, length as usize)).unwrap_or(0)
+        }
+        None => 0,
+    }
+}
+
+/// TCP's bytes behind its first `before`, which begin the buffers, for those behind `skipped`.
+fn in_tcp(slot: &Slot, into: &Buffers, before: usize, skipped: usize, flags: c_int) -> usize {
+    let kept = flags & (libc::MSG_PEEK | libc::MSG_TRUNC);
+    let fd = slot.any_descriptor().unwrap_or(-1);
+    let Some(parts) = into.part(0, before).with(&into.part(skipped, usize::MAX)) else { return 0 };
+    kernel::receive(fd, &parts, kept).map_or(0, |got| got.saturating_sub(before))
+}

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Receiving on a linked connection.
+
+use crate::links::receiver_lock;
+use crate::links::slots::{Slot, Way, pieces};
+use crate::state::lock;
+use crate::stream::buffers::{self, Buffers};
+use crate::stream::{downgrade, eventfds, peek};
+use crate::{kernel, state};
+use core::ffi::c_int;
+use core::sync::atomic::Ordering::Relaxed;
+use libc::{iovec, pollfd};
+use tare_interpose::real;
+use tare_link_segment::{Corrupt, Counter, Direction, Source};
+use tare_shm::syscall::Errno;
+
+/// Flags that are carried; a call with others concerns the kernel alone.
+pub const FLAGS: c_int = libc::MSG_PEEK
+    | libc::MSG_WAITALL
+    | libc::MSG_DONTWAIT
+    | libc::MSG_TRUNC
+    | libc::MSG_NOSIGNAL
+    | libc::MSG_CMSG_CLOEXEC;
+
+/// What one look at a connection gave.
+enum Step {
+    Got(usize),
+    /// The ring is empty; the kernel was not asked.
+    Empty,
+    /// Nothing yet.
+    Nothing,
+    /// The end of the stream.
+    End,
+    Failed(Errno),
+}
+
+/// As recvmsg does.
+pub fn receive(fd: c_int, slot: &Slot, into: &Buffers, flags: c_int) -> Result<usize, Errno> {
+    let mut has_waited = false;
+    let result = receive_or_wait(fd, slot, into, flags, &mut has_waited);
+    if has_waited {
+        slot.end_wait();
+    }
+    result
+}
+
+fn receive_or_wait(
+    fd: c_int,
+    slot: &Slot,
+    into: &Buffers,
+    flags: c_int,
+    has_waited: &mut bool,
+) -> Result<usize, Errno> {
+    let wanted = into.length();
+    let waits_for_all = flags & libc::MSG_WAITALL != 0 && flags & libc::MSG_PEEK == 0;
+    let mut got = 0;
+    let mut timeout = None;
+    let mut asks_kernel = false;
+    loop {
+        let fd = slot.any_descriptor().unwrap_or(fd);
+        downgrade::serve(slot);
+        let followed = slot.parts().incoming.followed();
+        match step(slot, into, got, flags, asks_kernel) {
+            Step::Got(more) => {
+                got += more;
+                // Behind the last byte before a change, the kernel's call would go on.
+                let changed = || slot.parts().incoming.changes_since(followed) > 0;
+                let goes_on = waits_for_all || flags & libc::MSG_PEEK == 0 && changed();
+                if flags & libc::MSG_PEEK != 0 && got < wanted && changed() {
+                    return Ok(got + peek::on(slot, into, got, flags));
+                }
+                if got >= wanted || !goes_on {
+                    return Ok(got);
+                }
+                asks_kernel = false;
+                continue;
+            }
+            Step::End => return Ok(got),
+            Step::Failed(Errno(error)) if got > 0 => {
+                // The kernel reports an error of the connection once: the next call is to see it.
+                if !matches!(error, libc::EFAULT | libc::EBADF) {
+                    slot.error.store(error, Relaxed);
+                }
+                return Ok(got);
+            }
+            Step::Failed(error) => return Err(error),
+            Step::Empty | Step::Nothing if got > 0 && !waits_for_all => return Ok(got),
+            Step::Empty => {
+                let returns = flags & libc::MSG_DONTWAIT != 0 || slot.is_nonblocking(fd);
+                if returns {
+                    asks_kernel = true;
+                    continue;
+                }
+                if spin(slot) {
+                    continue;
+                }
+            }
+            Step::Nothing => {
+                if flags & libc::MSG_DONTWAIT != 0 || slot.is_nonblocking(fd) {
+                    return if got > 0 { Ok(got) } else { Err(Errno(libc::EAGAIN)) };
+                }
+            }
+        }
+        if !*has_waited {
+            slot.begin_wait();
+            *has_waited = true;
+        }
+        let (most, start) =
+            *timeout.get_or_insert_with(|| (kernel::timeout(fd, libc::SO_RCVTIMEO), kernel::now()));
+        // The rest of the whole call's time in milliseconds, rounded up.
+        let passed = if most < 0 { 0 } else { (kernel::now() - start - 1).max(0) };
+        let left = c_int::try_from((i64::from(most) - passed).max(-1)).unwrap_or(most);
+        if most >= 0 && left < 0 {
+            return if got > 0 { Ok(got) } else { Err(Errno(libc::EAGAIN)) };
+        }
+        match wait(slot, left) {
+            Err(_) if got > 0 => return Ok(got),
+            Err(error) => return Err(error),
+            Ok(by_kernel) => asks_kernel = by_kernel,
+        }
+    }
+}
+
+/// A call without room waits for bytes, as the kernel's does, and leaves them.
+pub fn await_any(fd: c_int, slot: &Slot, flags: c_int) -> Result<usize, Errno> {
+    let mut byte = 0u8;
+    let into = Buffers::one((&raw mut byte).cast(), 1);
+    receive(fd, slot, &into, flags & !libc::MSG_TRUNC | libc::MSG_PEEK).map(|_| 0)
+}
+
+/// Waits some microseconds for bytes.
+fn spin(slot: &Slot) -> bool {
+    let parts = slot.parts();
+    let incoming = parts.incoming;
+    slot.bytes_spin.wait(parts.outgoing, incoming, || incoming.has_news())
+}
+
+/// Until there may be something: a point where the thread can be cancelled. Returns whether the
+/// kernel has something to say.
+fn wait(slot: &Slot, most: c_int) -> Result<bool, Errno> {
+    // If another thread closes it from here on, there is a copy: this one waits (`Slot::keep`).
+    let Some(fd) = slot.any_descriptor() else { return Err(Errno(libc::EBADF)) };
+    let mut places =
+        [fd, slot.own_bell()].map(|fd| pollfd { fd, events: libc::POLLIN, revents: 0 });
+    if slot.parts().outgoing.backlog().is_some() {
+        places[0].events |= libc::POLLOUT;
+    }
+    if eventfds::falls_asleep(slot) {
+        eventfds::wakes_up(slot);
+        return Ok(false);
+    }
+    let errno = real::errno();
+    // SAFETY: two places.
+    let ready = unsafe { real::poll(places.as_mut_ptr(), 2, most) };
+    eventfds::wakes_up(slot);
+    match ready {
+        0 => Err(Errno(libc::EAGAIN)),
+        1.. => Ok(places[0].revents != 0),
+        _ => {
+            let error = real::errno();
+            real::set_errno(errno);
+            let goes_on = error == libc::EINTR && most < 0 && kernel::handlers_restart();
+            if goes_on { Ok(false) } else { Err(Errno(error)) }
+        }
+    }
+}
+
+fn step(slot: &Slot, into: &Buffers, skipped: usize, flags: c_int, asks_kernel: bool) -> Step {
+    let incoming = slot.parts().incoming;
+    let held = receiver_lock::take_to_receive(slot);
+    let step = match slot.any_descriptor() {
+        None => Step::Failed(Errno(libc::EBADF)),
+        Some(fd) => match locked(fd, slot, into, skipped, flags, asks_kernel) {
+            Ok(step) => step,
+            Err(Corrupt) => {
+                downgrade::reset(fd);
+                Step::Failed(Errno(libc::ECONNRESET))
+            }
+        },
+    };
+    lock::release(incoming.receiver_lock(), held);
+    step
+}
+
+fn locked(
+    fd: c_int,
+    slot: &Slot,
+    into: &Buffers,
+    skipped: usize,
+    flags: c_int,
+    asks_kernel: bool,
+) -> Result<Step, Corrupt> {
+    let incoming = slot.parts().incoming;
+    loop {
+        let capacity = incoming.capacity();
+        match incoming.source(capacity)? {
+            Source::Ring { from, length } => {
+                let room = (into.length() - skipped) as u64;
+                let ring = slot.ring(Way::Incoming, capacity).ok_or(Corrupt)?;
+                let ring = pieces(ring, capacity, from, length.min(room));
+                let seen = from.wrapping_add(length);
+                if let Some(step) = from_ring(slot, into, skipped, flags, (from, seen), &ring) {
+                    return Ok(step);
+                }
+            }
+            Source::Empty if !asks_kernel => return Ok(Step::Empty),
+            Source::Empty => {
+                if let Some(step) = at_the_end(fd, slot)? {
+                    return Ok(step);
+                }
+            }
+            Source::Tcp(_) => {
+                if let Some(step) = from_tcp(fd, slot, into, skipped, flags)? {
+                    return Ok(step);
+                }
+            }
+        }
+    }
+}
+
+/// Reads from TCP; `None` if the stream has changed.
+fn from_tcp(
+    fd: c_int,
+    slot: &Slot,
+    into: &Buffers,
+    skipped: usize,
+    flags: c_int,
+) -> Result<Option<Step>, Corrupt> {
+    let incoming = slot.parts().incoming;
+    let capacity = incoming.capacity();
+    incoming.begin_read();
+    let most = match incoming.source(capacity) {
+        // No byte of the ring is between TCP's.
+        Ok(Source::Tcp(_)) if flags & libc::MSG_PEEK != 0 && incoming.unread() == 0 => usize::MAX,
+        Ok(Source::Tcp(most)) => usize::try_from(most).unwrap_or(usize::MAX),
+        other => {
+            incoming.end_read(0);
+            return other.map(|_| None);
+        }
+    };
+    let kept = flags & (libc::MSG_PEEK | libc::MSG_TRUNC);
+    let rest = into.part(skipped, most);
+    let got = kernel::receive(fd, &rest, kept);
+    let is_read = flags & libc::MSG_PEEK == 0;
+    incoming.end_read(if is_read { got.unwrap_or(0) as u64 } else { 0 });
+    Ok(Some(match got {
+        Ok(0) if rest.length() > 0 => {
+            // Bytes of the ring may have been published before the end.
+            if !matches!(incoming.source(capacity)?, Source::Tcp(_)) {
+                return Ok(None);
+            }
+            end(slot)
+        }
+        Ok(got) => {
+            if is_read {
+                state::count(Counter::TcpReceived, got as u64);
+            }
+            // It was rung for bytes that were taken back from the ring.
+            if eventfds::is_armed(slot) && eventfds::has_number(slot) {
+                eventfds::settle(slot)?;
+            }
+            Step::Got(got)
+        }
+        Err(Errno(libc::EAGAIN)) => {
+            if !matches!(incoming.source(capacity)?, Source::Tcp(_)) || !eventfds::is_settled(slot)?
+            {
+                return Ok(None);
+            }
+            Step::Nothing
+        }
+        Err(error) => {
+            if matches!(incoming.source(capacity)?, Source::Ring { .. }) {
+                slot.error.store(error.0, Relaxed);
+                return Ok(None);
+            }
+            Step::Failed(error)
+        }
+    }))
+}
+
+/// Reads bytes of the ring, or the first of them; `None` if a signal handler has read them meanwhile.
+fn from_ring(
+    slot: &Slot,
+    into: &Buffers,
+    skipped: usize,
+    flags: c_int,
+    (from, seen): (u64, u64),
+    ring: &[iovec; 2],
+) -> Option<Step> {
+    let incoming = slot.parts().incoming;
+    let length = ring[0].iov_len + ring[1].iov_len;
+    let got = if flags & libc::MSG_TRUNC != 0 {
+        Ok(length)
+    } else {
+        buffers::write(ring, &into.part(skipped, length))
+    };
+    let got = match got {
+        Ok(got) => got,
+        Err(error) => return Some(Step::Failed(error)),
+    };
+    if flags & libc::MSG_PEEK == 0 {
+        if !incoming.consume(from, got as u64) {
+            return None;
+        }
+        state::count(Counter::RingReceived, got as u64);
+        state::count(Counter::RingReceives, 1);
+        wake_sender(incoming);
+        eventfds::rests(slot, seen);
+    }
+    Some(Step::Got(got))
+}
+
+/// The sender sleeps until at least half of the ring is free.
+fn wake_sender(incoming: &Direction) {
+    let full = incoming.full();
+    if full.load(Relaxed) != 0
+        && incoming.unread() <= incoming.capacity() / 2
+        && full.swap(0, Relaxed) != 0
+    {
+        kernel::futex_wake(full);
+    }
+}
+
+/// What the kernel says while the ring is empty; `None` if it is not any more.
+fn at_the_end(fd: c_int, slot: &Slot) -> Result<Option<Step>, Corrupt> {
+    let incoming = slot.parts().incoming;
+    let capacity = incoming.capacity();
+    let seen = kernel::peek(fd);
+    if let Err(Errno(error)) = seen
+        && error != libc::EAGAIN
+    {
+        // The kernel reports it once; bytes of the ring come before it.
+        slot.error.store(error, Relaxed);
+    }
+    if !matches!(incoming.source(capacity)?, Source::Empty) {
+        return Ok(None);
+    }
+    match seen {
+        Err(Errno(libc::EAGAIN)) => Ok(eventfds::is_settled(slot)?.then_some(Step::Nothing)),
+        Ok(0) => Ok(Some(end(slot))),
+        // Bytes of TCP's that belong nowhere: a system call that was not seen.
+        Ok(_) => Err(Corrupt),
+        Err(error) => {
+            slot.error.store(0, Relaxed);
+            Ok(Some(Step::Failed(error)))
+        }
+    }
+}
+
+/// The end of the stream, or the error that it ended with.
+fn end(slot: &Slot) -> Step {
+    slot.sends_tcp.store(1, Relaxed);
+    let is_others = slot.is_deaf.load(Relaxed) == 0;
+    match slot.error.swap(0, Relaxed) {
+        0 if is_others && slot.parts().incoming.is_cut() => Step::Failed(Errno(libc::ECONNRESET)),
+        0 => Step::End,
+        error => Step::Failed(Errno(error)),
+    }
+}
+
+/// Bytes that can be read (FIONREAD): of TCP and of the ring, if the stream changes between them.
+pub fn waiting(fd: c_int, slot: &Slot) -> Result<u64, Errno> {
+    let incoming = slot.parts().incoming;
+    let held = receiver_lock::take_to_receive(slot);
+    let capacity = incoming.capacity();
+    let source = incoming.source(capacity);
+    let (changes, in_ring) =
+        (incoming.changes_since(incoming.followed()), incoming.unread().min(capacity));
+    lock::release(incoming.receiver_lock(), held);
+    match source {
+        Ok(Source::Ring { length, .. }) if changes == 0 => Ok(length),
+        Ok(Source::Ring { .. } | Source::Tcp(_)) => Ok(kernel::waiting(fd)? + in_ring),
+        _ => Ok(0),
+    }
+}
