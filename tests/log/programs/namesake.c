@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { TAKEN = 4 };
 static tare_log_channel channel;
 
 struct one {
@@ -32,21 +33,29 @@ static int run(struct one *one) {
     return pthread_create(&thread, NULL, log_one, one) || pthread_join(thread, NULL);
 }
 
-int main(void) {
+/* Starts a second thread of the number of a first one that has ended: 0, or why it did not. */
+static int run_both(void) {
     struct one first = {"first", 1, 0, 0};
-    channel = tare_log_open("short");
     if (run(&first))
         return 1;
     /* The kernel tells threads of one number apart that start in different hundredths. */
     nanosleep(&(struct timespec){0, 50000000}, NULL);
     struct one second = {"second", 2, first.number, 0};
-    /* Threads of the collector take numbers, too. */
-    for (int attempt = 0; attempt < 1000 && second.number != second.wanted; attempt++) {
+    for (int attempt = 0; attempt < 100 && second.number != second.wanted; attempt++) {
         FILE *last = fopen("/proc/sys/kernel/ns_last_pid", "w");
         if (!last || fprintf(last, "%d", first.number - 1) < 0 || fclose(last))
             return 2;
         if (run(&second))
             return 3;
     }
-    return second.number != second.wanted ? 4 : 0;
+    return second.number != second.wanted ? TAKEN : 0;
+}
+
+int main(void) {
+    channel = tare_log_open("short");
+    int failed = TAKEN;
+    /* A thread of the collector may have taken the number, and keep it. */
+    for (int attempt = 0; attempt < 10 && failed == TAKEN; attempt++)
+        failed = run_both();
+    return failed;
 }

@@ -54,13 +54,17 @@ def samples_of(table: Table, asked: Asked) -> Table:
 
 
 def _parent(span: Any) -> Any:
-    """The first reference to the same trace: links to other traces are references, too."""
+    """The first reference to the same trace: links to other traces are references, too. If no
+    reference names its trace, all are of the same one."""
     traces, spans = (
         sql.function("JSON_EXTRACT", span, f"$.references[*].{part}").cast("array<string>")
         for part in ("traceID", "spanID")
     )
     place = traces.index(span["traceID"].cast("string"))
-    return (place >= 0).ifelse(plain(spans[place]), sql.null("string"))
+    return sql.coalesce(
+        traces[0].isnull().ifelse(plain(spans[0]), sql.null("string")),
+        (place >= 0).ifelse(plain(spans[place]), sql.null("string")),
+    )
 
 
 def _tag(of: Any, key: str) -> Any:
