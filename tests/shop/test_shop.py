@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 from collections import Counter
@@ -68,6 +69,12 @@ class Database:
             words = START_DATABASE, self.folder, LOCAL, str(self.port)
             self.process = subprocess.Popen(words, stdout=log, stderr=log)
 
+    def is_ready(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, self.folder.with_suffix(".log").read_text()
+        with socket.create_connection((LOCAL, self.port)):
+            return True
+
     def stop(self) -> None:
         """Ends it although services are connected."""
         assert self.process is not None
@@ -108,6 +115,8 @@ def databases() -> Iterator[dict[str, Database]]:
         for database in found.values():
             database.start()
             stack.callback(database.stop)
+        for database in found.values():
+            wait_for(database.is_ready, "a database")
         yield found
 
 
