@@ -70,6 +70,13 @@ TABLES = {
     "container-in-uml": UML.replace("vm", "container-in-vm", 1),
 }
 GUESTS = ("uml", "container-in-uml")
+everywhere = pytest.mark.parametrize(
+    "environment",
+    [
+        name if name not in GUESTS else pytest.param(name, marks=pytest.mark.integration)
+        for name in TABLES
+    ],
+)
 
 
 def plan(environment: str = "host", service: str = "", layers: str = "", store: str = "") -> str:
@@ -93,13 +100,7 @@ def spans_of(experiment: Experiment, condition: str) -> list[dict[str, Any]]:
     return [row for row in rows if row["source"] != "client"]
 
 
-@pytest.mark.parametrize(
-    "environment",
-    [
-        name if name not in GUESTS else pytest.param(name, marks=pytest.mark.integration)
-        for name in TABLES
-    ],
-)
+@everywhere
 def test_a_request_goes_through_all_services(experiment: Experiment, environment: str) -> None:
     if not RIGHTS[environment]():
         pytest.skip(f"{environment}: needs root and its packages")
@@ -117,13 +118,7 @@ def test_a_request_goes_through_all_services(experiment: Experiment, environment
     assert not spans_of(experiment, "plain")
 
 
-@pytest.mark.parametrize(
-    "environment",
-    [
-        name if name not in GUESTS else pytest.param(name, marks=pytest.mark.integration)
-        for name in TABLES
-    ],
-)
+@everywhere
 def test_a_database_has_a_container_everywhere(experiment: Experiment, environment: str) -> None:
     if not RIGHTS[environment]() or not may_run_containers():
         pytest.skip(f"{environment}: needs root and its packages")
@@ -136,13 +131,7 @@ def test_a_database_has_a_container_everywhere(experiment: Experiment, environme
         assert run["valid"], run
 
 
-@pytest.mark.parametrize(
-    "environment",
-    [
-        name if name not in GUESTS else pytest.param(name, marks=pytest.mark.integration)
-        for name in TABLES
-    ],
-)
+@everywhere
 def test_replicas_share_the_requests(experiment: Experiment, environment: str) -> None:
     if not RIGHTS[environment]():
         pytest.skip(f"{environment}: needs root and its packages")
