@@ -46,6 +46,9 @@ def decode(messages: Iterable[bytes], out: Path) -> Fetched:
                 result, complaint = process.communicate()
             except BaseException:
                 process.kill()
+                # What is still in its buffer has no reader.
+                with suppress(BrokenPipeError):
+                    process.stdin.close()
                 raise
         if process.returncode:
             reason = complaint.decode(errors="replace").strip().replace(name, str(out))
