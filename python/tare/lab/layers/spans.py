@@ -72,8 +72,9 @@ def of_load(spans: "pa.Table", started: int, ended: int) -> "pa.Table":
 
 
 def in_slices(spans: "pa.Table", requests: "pa.Table") -> "pa.Table":
-    """The spans with the slice of the load in which their trace began: that of the last request
-    that had begun by then."""
+    """The spans, with a column `slice`: the slice of the last request that began before the trace.
+
+    Times of both are `start_ns`, in ns."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -15,7 +15,6 @@ _NAME_IN_BRACES = re.compile(r"(?<![${])\{([A-Za-z_][A-Za-z0-9_]*)\}(?!\})")
 
 _OF_ANOTHER = re.compile(r"(?<![${])\{([A-Za-z0-9][A-Za-z0-9._-]*)\.(?:address|port)\}(?!\})")
 
-
 # Of a file, any other dotted name in braces may be its own.
 _PART_OF_ANOTHER = re.compile(
     r"(?<![${])\{([A-Za-z0-9][A-Za-z0-9._-]*)\.(?!(?:address|port)\})([A-Za-z_]+)\}(?!\})"
