@@ -5,11 +5,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.error import URLError
-from urllib.request import Request, urlopen
+from urllib.request import Request
 
 from bench.spans.collectors import free_address, saved_of
-from tests.peers.programs import installed, running
+from tests.peers.programs import answer, installed, running
 from tests.waiting import wait_for
 
 
@@ -65,12 +64,3 @@ def jaeger(folder: Path, *arguments: str, storage: str = "memory") -> Iterator[J
 
         wait_for(is_ready, "Jaeger")
         yield found
-
-
-def answer(request: str | Request) -> bytes:
-    """The body of an answer; raises ConnectionError until the server listens."""
-    try:
-        with urlopen(request) as found:
-            return bytes(found.read())
-    except URLError as error:
-        raise ConnectionError(error) from error

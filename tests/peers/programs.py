@@ -6,6 +6,8 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.error import URLError
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -35,3 +37,12 @@ def running(
     finally:
         process.terminate()
         process.wait()
+
+
+def answer(request: str | Request) -> bytes:
+    """The body of an answer; raises ConnectionError until the server listens and answers."""
+    try:
+        with urlopen(request) as found:
+            return bytes(found.read())
+    except URLError as error:
+        raise ConnectionError(error) from error

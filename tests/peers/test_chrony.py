@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from tests.peers.programs import running
 from tests.waiting import wait_for
 
 from tare.lab.machine.chrony import Chrony
@@ -55,11 +56,8 @@ def port(tmp_path: Path, programs: dict[str, Path]) -> Iterator[int]:
         for name, text in (("server", server), ("follower", follower)):
             file = tmp_path / f"{name}.conf"
             file.write_text(f"{text}{everywhere}pidfile {tmp_path / name}.pid\n")
-            log = stack.enter_context((tmp_path / f"{name}.log").open("wb"))
-            command = [str(programs["chronyd"]), "-x", "-d", "-f", str(file)]
-            started = subprocess.Popen(command, stdout=log, stderr=log)
-            stack.callback(started.wait)
-            stack.callback(started.terminate)
+            command: list[str | Path] = [programs["chronyd"], "-x", "-d", "-f", file]
+            stack.enter_context(running(command, tmp_path / f"{name}.log"))
         yield commands
 
 

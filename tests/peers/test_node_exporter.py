@@ -8,16 +8,15 @@ increase is between those of the samples just inside and just outside of both sc
 import json
 import os
 import shutil
-import subprocess
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
-from urllib.request import urlopen
 
 import pytest
+from tests.peers.programs import answer, running
 from tests.waiting import wait_for
 
 from tare.lab.environments.ports import free_port
@@ -67,8 +66,8 @@ class Prometheus:
         """The values by time: at the scrapes of a range, or now."""
         times = "".join(f"&{name}={value}" for name, value in at.items())
         kind = "query_range" if at else "query"
-        with urlopen(f"{self.url}/api/v1/{kind}?query={quote(query)}{times}") as answer:
-            results = json.load(answer)["data"]["result"]
+        found = json.loads(answer(f"{self.url}/api/v1/{kind}?query={quote(query)}{times}"))
+        results = found["data"]["result"]
         return {str(time): value for one in results for time, value in one["values"]}
 
     def scrapes(self, since: float) -> list[tuple[float, float]]:
@@ -106,12 +105,12 @@ def prometheus(tmp_path: Path) -> Iterator[Prometheus]:
         ["prometheus", f"--config.file={tmp_path / 'prometheus.yml'}",
          f"--storage.tsdb.path={tmp_path / 'data'}", f"--web.listen-address=127.0.0.1:{server}"],
     )  # fmt: skip
-    with ExitStack() as stack, (tmp_path / "log").open("wb") as log:
+    with ExitStack() as stack:
         for command in commands:
-            started = subprocess.Popen(command, stdout=log, stderr=log)
-            stack.callback(started.wait)
-            stack.callback(started.terminate)
-        yield Prometheus(f"http://127.0.0.1:{server}")
+            stack.enter_context(running(command, tmp_path / f"{command[0]}.txt"))
+        url = f"http://127.0.0.1:{server}"
+        wait_for(lambda: answer(f"{url}/-/ready"), "Prometheus")
+        yield Prometheus(url)
 
 
 @dataclass(frozen=True)

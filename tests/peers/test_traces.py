@@ -5,16 +5,16 @@ import json
 import os
 import shutil
 import subprocess
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.request import Request
 
 import pytest
 from tests import in_process
 from tests.hello.test_hello import JAR, request, wait_until_ready
+from tests.peers.programs import answer
 from tests.spans.conftest import receiving
 from tests.waiting import wait_for
 
@@ -88,7 +88,8 @@ def test_traces_of_zipkin(tmp_path: Path) -> None:
     sent = [span for trace in range(1, 41) for span in call(trace)]
     with java("-jar", ZIPKIN, QUERY_PORT=str(port)):
         wait_for(lambda: answer(f"{url}/health"), "Zipkin is not ready")
-        answer(f"{url}/api/v2/spans", sent)
+        kind = {"content-type": "application/json"}
+        answer(Request(f"{url}/api/v2/spans", json.dumps(sent).encode(), kind))
         wait_for(lambda: len(traces(url)) == 40, "Zipkin does not have all traces")
         path = tmp_path / "traces.json"
         path.write_text(json.dumps(traces(url)))
@@ -133,14 +134,3 @@ def traces(url: str) -> list[Any]:
     query = f"endTs={1_700_000_000_000 + day}&lookback={2 * day}&limit=100"
     found: list[Any] = json.loads(answer(f"{url}/api/v2/traces?{query}"))
     return found
-
-
-def answer(url: str, body: object = None) -> bytes:
-    """The body of an answer; raises ConnectionError until the server listens."""
-    data = None if body is None else json.dumps(body).encode()
-    asked = urllib.request.Request(url, data, {"content-type": "application/json"})
-    try:
-        with urllib.request.urlopen(asked) as found:
-            return bytes(found.read())
-    except urllib.error.URLError as error:
-        raise ConnectionError(url) from error
