@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 Booleans = npt.NDArray[np.bool_]
 TICK_NS = 10_000_000
 """The kernel counts the CPU time of all tasks in ticks."""
+MANY_REQUESTS = 10
+"""Requests per slice of a run from which hardly any of its slices has none."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,8 @@ class _Readings:
     """CPU time of all tasks on their CPUs, in ticks; 0 where it is not known."""
     own: npt.NDArray[np.float64]
     """CPU time of generator and service."""
+    used: Booleans
+    """Whether a request of the run started in the slice."""
 
 
 def find_left_out(backend: Database, folder: Path, manifest: Manifest) -> LeftOut:
@@ -58,14 +62,15 @@ def find_left_out(backend: Database, folder: Path, manifest: Manifest) -> LeftOu
 
     A round is one slice of every condition of an interleaved block, or one slice of a run when
     conditions ran one after the other or in turns. A hit anywhere in a round leaves the whole
-    round out. In turns only steal is a hit.
+    round out. In turns only steal is a hit. Waiting counts in slices with requests only, and only
+    rounds with requests are part of the half that stays.
     """
     readings = _read(backend, folder, manifest)
     if readings is None:
         return LeftOut(frozenset(), {}, _unseen(manifest))
     # In turns the layers are other tasks on the same CPUs: that a service waits is their cost.
     alternating = manifest.design == "alternating"
-    waited = _waited(readings, manifest) | _waited_for_others(readings)
+    waited = (_waited(readings, manifest) | _waited_for_others(readings)) & readings.used
     if alternating:
         waited[:] = False
     slices: set[tuple[int, int]] = set()
@@ -78,14 +83,17 @@ def find_left_out(backend: Database, folder: Path, manifest: Manifest) -> LeftOu
         rounds = readings.slice[here] // len(runs)
         if alternating:  # slices between the turns are of no run
             rounds = np.unique(rounds, return_inverse=True)[1]
-        waiting = readings.waiting[here]
-        out, over = _rounds_out(rounds, readings.steal[here], waited[here], waiting)
+        used = readings.used[here]
+        if not used.any():
+            continue
+        waiting = np.where(used, readings.waiting[here], 0)
+        out, over = _rounds_out(rounds, readings.steal[here], waited[here], waiting, used)
         capped += over
         disturbed.update(runs if over else ())
         pairs = zip(readings.run[here].tolist(), readings.slice[here].tolist(), strict=True)
-        hit = out[rounds].tolist()
-        slices.update(pair for pair, is_hit in zip(pairs, hit, strict=True) if is_hit)
-        shares.update(dict.fromkeys(runs, float(np.mean(hit))))
+        hit = out[rounds]
+        slices.update(pair for pair, is_hit in zip(pairs, hit.tolist(), strict=True) if is_hit)
+        shares.update(dict.fromkeys(runs, float(hit[used].mean())))
     warnings: tuple[str, ...] = ()
     if capped:
         warnings = (
@@ -133,7 +141,38 @@ def _read(backend: Database, folder: Path, manifest: Manifest) -> _Readings | No
         per_slice[name].fill_null(0).to_numpy() for name in per_slice.column_names
     )
     busy = np.where(np.isin(run, _watched(manifest)), busy, 0.0)
-    return _Readings(run, slices, steal, wait / np.maximum(length, 1), length, busy, own)
+    used = _used(backend, folder, manifest, run, slices)
+    return _Readings(run, slices, steal, wait / np.maximum(length, 1), length, busy, own, used)
+
+
+def _used(
+    backend: Database,
+    folder: Path,
+    manifest: Manifest,
+    run: npt.NDArray[np.int64],
+    slices: npt.NDArray[np.int64],
+) -> Booleans:
+    """Which slices have requests; samples are only read where some may have none."""
+    from tare.samples.engines.hive import read_hive
+
+    recorded = dict(zip(*(of.tolist() for of in np.unique(run, return_counts=True)), strict=True))
+    few = [
+        one.run
+        for one in manifest.runs
+        if one.requests is not None and one.requests < MANY_REQUESTS * recorded.get(one.run, 0)
+    ]
+    samples = read_hive(backend, folder, "samples") if few else None
+    if samples is None or "slice" not in samples.columns:
+        return np.ones(run.size, dtype=np.bool_)
+    started = (
+        samples.filter(samples.run.isin(few) & samples.slice.notnull())
+        .group_by(["run", "slice"])
+        .aggregate(requests=samples.run.count())
+        .to_pyarrow()
+    )
+    with_requests = set(zip(*(started[name].to_pylist() for name in ("run", "slice")), strict=True))
+    pairs = zip(run.tolist(), slices.tolist(), strict=True)
+    return np.array([one not in few or (one, at) in with_requests for one, at in pairs])
 
 
 def _watched(manifest: Manifest) -> list[int]:
@@ -165,7 +204,7 @@ def _waited(readings: _Readings, manifest: Manifest) -> Booleans:
         runs_of.setdefault((run.environment, run.condition), []).append(run.run)
     waited = np.zeros(readings.run.size, dtype=np.bool_)
     for runs in runs_of.values():
-        here = np.isin(readings.run, runs)
+        here = np.isin(readings.run, runs) & readings.used
         waited[here] = clearly_above(readings.waiting[here])
     return waited
 
@@ -186,8 +225,12 @@ def _rounds_out(
     steal: npt.NDArray[np.float64],
     waited: Booleans,
     waiting: npt.NDArray[np.float64],
+    used: Booleans,
 ) -> tuple[Booleans, bool]:
-    """Which rounds 0 ... are left out, and whether more than half of them would have been."""
+    """Which rounds 0 ... are left out, and whether it would have been more than half of those used.
+
+    A round without requests is never left out.
+    """
     count = int(rounds.max()) + 1
     stolen = np.bincount(rounds, weights=steal, minlength=count)
     # The kernel counts steal in ticks of 10 ms: the time behind a tick may lie in the round before.
@@ -195,4 +238,7 @@ def _rounds_out(
     worst = np.zeros(count)
     np.maximum.at(worst, rounds, waiting)
     hit = (stolen > 0) | (np.bincount(rounds, weights=waited, minlength=count) > 0)
-    return quieter_half(hit, stolen, worst), bool(hit.mean() > 0.5)
+    asked = np.bincount(rounds, weights=used, minlength=count) > 0
+    out = np.zeros(count, dtype=np.bool_)
+    out[asked] = quieter_half(hit[asked], stolen[asked], worst[asked])
+    return out, bool(hit[asked].mean() > 0.5)

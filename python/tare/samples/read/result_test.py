@@ -37,11 +37,13 @@ def write_result(
     invalid: dict[int, str] | None = None,
     intended: bool = False,
     others: float | None = None,
+    used: frozenset[int] | None = None,
 ) -> Path:
     """A result of `blocks` blocks: a request a ms, plain 100 µs, hook 110 µs, and 10 ms where hit.
 
     `steal` and `wait` map (block, slice) to ns; `invalid` maps a run to its reason. `others` is the
-    CPU time that other tasks have in each slice, in ns; without it no CPU time is recorded.
+    CPU time that other tasks have in each slice, in ns; without it no CPU time is recorded. With
+    `used`, requests start in these slices only, and the manifest says how many.
     """
     steal, wait, invalid = steal or {}, wait or {}, invalid or {}
     own = {"generator": 2e6, "service": 2e6}
@@ -85,8 +87,11 @@ def write_result(
                     "ok": seq != 0,
                 }
                 for one in mine
+                if used is None or one in used
                 for seq in range(5)
             ]
+            if used is not None:
+                runs[-1]["requests"] = len(rows)
             samples = folder / "samples" / where
             samples.mkdir(parents=True)
             pq.write_table(pa.Table.from_pylist(rows), samples / "samples.parquet")
@@ -238,6 +243,28 @@ def test_no_more_than_half_is_ever_left_out(tmp_path: Path) -> None:
     experiment = read_result(write_result(tmp_path, steal=stolen))
     assert [run.left_out for run in experiment.runs] == [0.5, 0.5, 0.0, 0.0]
     assert any("in 1 of 2 blocks" in warning for warning in experiment.warnings)
+
+
+FEW = frozenset(one for one in range(SLICES) if one % 8 < 2)
+"""Slices of every fourth round."""
+
+
+def test_waiting_in_slices_without_requests_is_no_level(tmp_path: Path) -> None:
+    busy = {(block, one): 2e6 for block in (1, 2) for one in FEW}
+    usual = read_result(write_result(tmp_path / "usual", wait=busy, used=FEW))
+    assert {(run.left_out, run.disturbed) for run in usual.runs} == {(0.0, False)}
+    # Slice 2 has no request, slice 8 has some and waits more than the others.
+    unusual = busy | {(1, 2): 4e6, (1, 8): 4e6}
+    some = read_result(write_result(tmp_path / "some", wait=unusual, used=FEW))
+    assert [run.left_out for run in some.runs] == [0.2, 0.2, 0.0, 0.0]
+
+
+def test_half_of_the_rounds_with_requests_stays(tmp_path: Path) -> None:
+    # Only rounds with requests were hit; of all rounds that is less than half.
+    stolen = {(1, one): 10e6 + one for one in FEW}
+    experiment = read_result(write_result(tmp_path, steal=stolen, used=FEW))
+    assert [run.left_out for run in experiment.runs] == [0.4, 0.4, 0.0, 0.0]
+    assert [run.disturbed for run in experiment.runs] == [True, True, False, False]
 
 
 def test_what_is_left_out_does_not_depend_on_latencies(tmp_path: Path) -> None:
