@@ -30,7 +30,14 @@ from tare.lab.start import replicas
 from tare.lab.start.laboratory import Laboratory
 from tare.lab.start.places import Places
 from tare.lab.start.runs import Measured, Run, Target
-from tare.lab.start.service import Started, finish_start, start_needed, start_service, target
+from tare.lab.start.service import (
+    Started,
+    blamed,
+    finish_start,
+    start_needed,
+    start_service,
+    target,
+)
 from tare.plan import OwnLoad
 from tare.plan.schema.alternation import of_service
 from tare.samples.describe.usable import too_many_lost
@@ -134,14 +141,12 @@ class Group:
         for run, service in started:
             if service is None:
                 continue
-            logs = len(run.logs)
             try:
-                finish_start(self.lab, run, service, begun, partial(self.new_log, run))
+                with blamed(run, service.log):
+                    finish_start(self.lab, run, service, begun, partial(self.new_log, run))
                 run.target = target(run, service)
-            except (RunError, StartError) as error:
+            except RunError as error:
                 run.reason = str(error)
-                # A proxy has a log of its own.
-                run.failed_log = run.logs[-1] if len(run.logs) > logs else service.log
                 # What will not be measured must not disturb what is.
                 self.lab.processes.stop(run.processes)
             else:
@@ -158,10 +163,10 @@ class Group:
             folders = {one.name: self.new_folder(run, one.name) for one in (*needed, service)}
             run.places.prepare(folders)
             start_needed(self.lab, run, needed, folders, partial(self.new_log, run))
-            return start_service(self.lab, run, service, folders[None], log)
+            with blamed(run, log):
+                return start_service(self.lab, run, service, folders[None], log)
         except (RunError, StartError) as error:
             run.reason = str(error)
-            run.failed_log = run.failed_log or log
             self.lab.processes.stop(run.processes)
             return None
 

@@ -10,7 +10,7 @@ from tare.files import named
 from tare.lab import layers
 from tare.lab.environments.environment import Program
 from tare.lab.environments.launch import Launch, RunError
-from tare.lab.processes.processes import Process
+from tare.lab.processes.processes import Process, StartError
 from tare.lab.start import commands
 from tare.lab.start.laboratory import Laboratory
 from tare.lab.start.ready import wait_until_ready
@@ -46,7 +46,7 @@ def start_needed(
 
     def finish(name: str) -> None:
         started = starting.pop(name)
-        with _blamed(run, name, started.log):
+        with blamed(run, started.log, name):
             finish_start(lab, run, started, None, lambda part: new_log(f"{name}-{part}"))
 
     for service in services:
@@ -55,7 +55,7 @@ def start_needed(
         for other in [one for one in starting if one in table.needs]:
             finish(other)
         log = new_log(name)
-        with _blamed(run, name, log):
+        with blamed(run, log, name):
             started = start_service(lab, run, service, folders[name], log)
         starting[name] = started
         if table.port is not None:
@@ -65,15 +65,17 @@ def start_needed(
 
 
 @contextmanager
-def _blamed(run: Run, service: str, log: Path) -> Iterator[None]:
-    """Puts the name of a service before the message of a RunError, and marks the log of what
-    failed: `log`, or that of the service's proxy."""
+def blamed(run: Run, log: Path, service: str | None = None) -> Iterator[None]:
+    """Marks the log of what failed: `log`, or the log of a proxy that was started meanwhile.
+
+    Raises RunError whose message begins with the name of the service, if it has one.
+    """
     before = len(run.logs)
     try:
         yield
-    except RunError as error:
+    except (RunError, StartError) as error:
         run.failed_log = run.logs[-1] if len(run.logs) > before else log
-        raise RunError(f"{service}: {error}") from error
+        raise RunError(str(error) if service is None else f"{service}: {error}") from error
 
 
 def start_service(
