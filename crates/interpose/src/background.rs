@@ -18,8 +18,9 @@ const STACK: usize = 32 << 10;
 const GUARD: usize = 64 << 10;
 /// Bytes of thread-local memory around what the library's block needs.
 const SPARE: usize = 4096;
-/// How many times a thread that has ended is looked for.
-const LOOKS: u32 = 100_000;
+/// How many times a thread that has ended is looked for, with a pause before each: for a second.
+const LOOKS: u32 = 20_000;
+const PAUSE_NS: i64 = 50_000;
 /// Bytes of the block, and the alignment of what is next to it.
 const BLOCK: usize = 64;
 
@@ -123,8 +124,7 @@ impl Background {
             if last == 0 || unsafe { call(libc::SYS_tgkill, arguments) }.is_err() {
                 return;
             }
-            // SAFETY: no memory is involved.
-            let _ = unsafe { call(libc::SYS_sched_yield, [0; 6]) };
+            syscall::sleep(PAUSE_NS);
         }
     }
 }

@@ -290,6 +290,13 @@ fn read_clock(clock: libc::clockid_t) -> Result<u64, Errno> {
     Ok(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
+/// For about so long: an interruption is as good as the end.
+pub fn sleep(nanoseconds: i64) {
+    let time = libc::timespec { tv_sec: 0, tv_nsec: nanoseconds };
+    // SAFETY: the kernel reads the time.
+    let _ = unsafe { call(libc::SYS_nanosleep, [(&raw const time).addr(), 0, 0, 0, 0, 0]) };
+}
+
 /// The user as whom this process acts.
 pub fn geteuid() -> u32 {
     // SAFETY: no memory is touched; it cannot fail.

@@ -292,9 +292,7 @@ pub fn yield_now() {
 }
 
 pub fn sleep(microseconds: i64) {
-    let time = libc::timespec { tv_sec: 0, tv_nsec: microseconds * 1000 };
-    // SAFETY: the kernel reads the time.
-    let _ = unsafe { call(libc::SYS_nanosleep, [(&raw const time).addr(), 0, 0, 0, 0, 0]) };
+    syscall::sleep(microseconds * 1000);
 }
 
 /// Sends a signal to the calling thread.

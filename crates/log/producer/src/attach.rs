@@ -102,10 +102,10 @@ fn await_offer(region: &Region) {
     loop {
         match region.stage.load(Acquire) {
             // Not by letting other threads go on: one of a lower priority never would.
-            stage::NEW => sleep(PAUSE_NS),
+            stage::NEW => syscall::sleep(PAUSE_NS),
             stage::OFFERED if pauses < MOST => {
                 pauses += 1;
-                sleep(PAUSE_NS);
+                syscall::sleep(PAUSE_NS);
             }
             _ => return end_offer(region),
         }
@@ -134,14 +134,6 @@ const NOBODY: u32 = u32::MAX;
 pub fn pause() {
     // SAFETY: no memory is touched.
     let _ = unsafe { syscall::call(libc::SYS_sched_yield, [0; 6]) };
-}
-
-/// For about so long: an interruption is as good as the end.
-pub fn sleep(nanoseconds: i64) {
-    let pause = libc::timespec { tv_sec: 0, tv_nsec: nanoseconds };
-    let arguments = [(&raw const pause).addr(), 0, 0, 0, 0, 0];
-    // SAFETY: `pause` lives as long as the call.
-    let _ = unsafe { syscall::call(libc::SYS_nanosleep, arguments) };
 }
 
 /// The segment's descriptor.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::attach::{attach, attached, sleep, undisturbed};
+use crate::attach::{attach, attached, undisturbed};
 use crate::event::Scene;
 use crate::{handlers, ring_ownership, warnings};
 use core::cell::Cell;
@@ -70,7 +70,7 @@ impl<'word> Lock<'word> {
     fn take(word: &'word AtomicU32) -> Self {
         while word.compare_exchange(0, 1, AcqRel, Relaxed).is_err() {
             while word.load(Acquire) != 0 {
-                sleep(100_000);
+                syscall::sleep(100_000);
             }
         }
         Self(word)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::attach::{attached_or_forked, sleep, undisturbed};
+use crate::attach::{attached_or_forked, undisturbed};
 use crate::region::Region;
 use crate::{clock, handlers, handover, ring_ownership};
 use core::cell::Cell;
@@ -7,6 +7,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use tare_log_segment::layout::mode;
 use tare_log_segment::record::{LONGEST, number_tag, short_tag, thread_record, wide_tag};
 use tare_log_segment::{Channel, ChannelId, Configuration, Policy, Process, Writer};
+use tare_shm::syscall;
 
 /// What an event says besides its time.
 #[derive(Clone, Copy, Debug)]
@@ -165,7 +166,7 @@ impl Scene<'_> {
             match self.configuration.policy {
                 Policy::Wait if handover::is_served() => {
                     handover::wake();
-                    sleep(PAUSE_NS);
+                    syscall::sleep(PAUSE_NS);
                 }
                 Policy::Overwrite if self.writer.overwrite() => {}
                 _ => {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Hands the segment to a collector, by its socket; and asks the kernel whether one has it.
 
-use crate::attach::{descriptor, sleep};
+use crate::attach::descriptor;
 use crate::region::Region;
 use crate::settings::{self, PATH};
 use crate::warnings;
@@ -34,7 +34,7 @@ pub fn offer(path: &[u8; PATH], segment: c_int) {
     OFFERED.store(-1, Relaxed);
     for _ in 0..TRIES {
         match try_offer(path, segment, PATIENCE_MS) {
-            Err(Errno(libc::EAGAIN | libc::EPIPE | libc::ECONNRESET)) => sleep(PAUSE_NS),
+            Err(Errno(libc::EAGAIN | libc::EPIPE | libc::ECONNRESET)) => syscall::sleep(PAUSE_NS),
             Err(why) => return warnings::lacking(why),
             Ok(()) => return,
         }

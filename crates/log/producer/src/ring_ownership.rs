@@ -91,7 +91,7 @@ pub fn await_collector(most_ms: u32, is_done: impl Fn() -> bool) {
         if is_done() || !handover::is_served() {
             return;
         }
-        attach::sleep(PAUSE_NS);
+        syscall::sleep(PAUSE_NS);
     }
 }
 

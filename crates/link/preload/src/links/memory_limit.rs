@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The memory that the rings of this process may have together (`--memory`): those of what it sends,
-//! since each ring is written by one end. A ring has all of its bytes from a message on until it was
-//! silent for a second. Then its memory goes back to the kernel, and it is as small as at first.
+//! The memory that the rings of this process may have together (`--memory`). Only the rings that it
+//! writes count: the peers count the others. A ring has all of its bytes from a message on until it
+//! was silent for a second. Then its memory goes back to the kernel, and it is as small as at first.
 
 use crate::links::service_socket;
 use crate::state;
