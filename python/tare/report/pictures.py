@@ -184,8 +184,10 @@ def forest(result: Result) -> Iterator[Picture]:
         yield Picture(environment, inline(draw, label))
 
 
-def percentile_plots(result: Result, curves: Mapping[int, Curve]) -> Iterator[Picture]:
-    """Percentile curves of every run."""
+def percentile_plots(
+    result: Result, curves: Mapping[int, Curve], span: str = ""
+) -> Iterator[Picture]:
+    """Percentile curves of every run, of whole requests or a span."""
     places = result.places
     for environment in result.environments:
         lines = {}
@@ -202,9 +204,10 @@ def percentile_plots(result: Result, curves: Mapping[int, Curve]) -> Iterator[Pi
             for name, line in lines.items()
         )
         draw = partial(percentiles.draw, lines=list(lines.values()))
+        of = f" of {safe(span)}" if span else ""
         yield Picture(
-            environment,
-            inline(draw, f"Latency by percentile, median over runs: {said}."),
+            result.named(environment, span) if span else environment,
+            inline(draw, f"Latency{of} by percentile, median over runs: {said}."),
             [(both_ends(name, 40), line.colour) for name, line in lines.items()],
             f"Thin lines: {note}; the bold line is the median over all runs." if thinned else "",
         )

@@ -30,6 +30,7 @@ from tare.report.sections import (
     run_table,
     shift,
     slowest,
+    span_percentiles,
     warm_up,
     waterfalls,
 )
@@ -119,6 +120,7 @@ def _content(result: Result) -> dict[str, Any]:
         *details.requests(drawn),
         slowest.section(result, drawn["slowest"], per_second),
         evidence.spans(result),
+        span_percentiles.section(result, opened),
         critical_path.section(result),
         waterfalls.section(waterfall_groups),
         round_trip.section(result),

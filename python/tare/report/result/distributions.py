@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tare.samples.sql.column import functions_of, literal
+from tare.samples.sql.table import fresh_name
 
 if TYPE_CHECKING:
     import numpy as np
@@ -114,7 +115,7 @@ def kept(result: "Result", runs: Iterable[int], span: str) -> "Table | None":
     chosen: Any = placed.filter(placed.ok, ~placed.left_out)
     order = chosen.start_ns if "start_ns" in chosen.columns else chosen.place
     table = chosen.select("run", "latency_ns", "place", start_ns=order)
-    stored = result.backend.create_table("report_kept", table, temp=True)
+    stored = result.backend.create_table(fresh_name("report_kept"), table, temp=True)
     return stored.mutate(span=literal(span))
 
 

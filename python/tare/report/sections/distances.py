@@ -100,12 +100,12 @@ def _means(result: Result) -> Iterator[Sequence[str]]:
             yield (
                 whose(result, one),
                 TOLD.get(apart.statistic, safe(apart.statistic, 24)),
-                _size(apart.within),
-                _size(apart.between),
+                size(apart.within),
+                size(apart.between),
             )
 
 
-def _size(distance: float) -> str:
+def size(distance: float) -> str:
     return count(distance) if distance >= 999.5 else f"{distance:#.3g}".removesuffix(".")
 
 

@@ -23,6 +23,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "lag",
         "slowest",
         "spans",
+        "span-percentiles",
         "critical-path",
         "waterfalls",
         "round-trip",

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The section of the percentiles of spans, with the runs that Vinken's algorithm 1 compares."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from tare.report import pictures
+from tare.report.result import distributions
+from tare.report.result.result import Result
+from tare.report.sections.distances import size
+from tare.report.sections.sections import Figures, Section, Table
+from tare.report.tables import where
+from tare.report.words import count, duration, plural
+from tare.stats.best_fit import PERCENTILES
+
+if TYPE_CHECKING:
+    import tare.samples.read.result as samples
+    from tare.samples.model import Distances
+    from tare.samples.sql.table import Table as Samples
+
+SPANS = 9
+"""Spans that are shown, as many as the thesis reports."""
+COLUMNS = (
+    "condition",
+    "verdict of all runs",
+    "run",
+    *(f"p{percentile}" for percentile in PERCENTILES),
+    "AD",
+    "KS",
+)
+
+
+def section(result: Result, opened: "samples.Result") -> Section:
+    """A figure and rows for each span."""
+    from tare.samples.sql.group_numbers import settled
+
+    others = [span for span in result.spans if span != result.span]
+    spans = [result.span, *others] if others else []
+    drawn, rows = list[pictures.Picture](), list[Sequence[str]]()
+    for span in spans[:SPANS]:
+        kept = distributions.kept(opened, result.places, span)
+        if kept is None:
+            continue
+        counted = settled(kept, result.looks.first)
+        if span != result.span:
+            drawn += pictures.percentile_plots(result, distributions.curves(counted), span)
+        rows += _rows(result, counted, span)
+    more = f" {plural(len(spans) - SPANS, 'more span')} not shown." if len(spans) > SPANS else ""
+    return Section(
+        anchor="span-percentiles",
+        name="Percentiles of spans",
+        gist="each span from its fastest call to its slowest",
+        how="The table has one run of each condition: its Anderson-Darling distances to the other"
+        " runs of the condition have the least sum. AD and KS compare it with the run of"
+        " the baseline, as algorithm 1 of Vinken's thesis does. A single run cannot show how much"
+        " runs differ: the verdict uses all runs.",
+        figures=[
+            Figures(
+                drawn,
+                "Thin: one run. Bold: the median over the runs of a condition. Each further nine"
+                f" takes the same width. Both axes are logarithmic.{more}",
+            )
+        ],
+        tables=[Table("Runs that fit their condition best", COLUMNS, rows, 2)],
+        absent="the requests have no spans",
+    )
+
+
+def _rows(result: Result, samples: "Samples", span: str) -> Iterator[Sequence[str]]:
+    """The baseline and each condition of every environment."""
+    verdicts = {
+        (one.environment, one.condition): one.verdict
+        for one in result.primary_comparisons
+        if one.span == span
+    }
+    found = {
+        environment: (known, _best_runs(result, environment, span, known))
+        for environment in result.environments
+        if (known := result.experiment.distances.get((environment, span)))
+    }
+    chosen = [run for _, best in found.values() for run in best.values()]
+    percentiles = _percentiles(samples, chosen)
+    for environment, (known, best) in found.items():
+        theirs = best.get(result.baseline)
+        for condition, run in best.items():
+            apart = ["–", "–"]
+            if theirs is not None and condition != result.baseline:
+                at = known.runs.index(theirs), known.runs.index(run)
+                apart = [size(float(known.of[kind][at])) for kind in ("ad", "ks")]
+            yield (
+                where(result, environment, condition, span),
+                verdicts.get((environment, condition), "–"),
+                count(run),
+                *map(duration, percentiles.get(run, [None] * len(PERCENTILES))),
+                *apart,
+            )
+
+
+def _best_runs(
+    result: Result, environment: str, span: str, known: "Distances"
+) -> Mapping[str, int]:
+    """Of each condition, the run with the least sum of distances to its siblings."""
+    import numpy as np
+
+    runs: dict[str, list[int]] = {name: [] for name in result.conditions}
+    for one in result.experiment.runs:
+        is_of_span = (one.environment, one.span) == (environment, span)
+        if is_of_span and one.valid and one.run in known.runs and one.condition in runs:
+            runs[one.condition].append(one.run)
+    best = {}
+    for name, mine in runs.items():
+        at = [known.runs.index(run) for run in mine]
+        sums = known.of["ad"][np.ix_(at, at)].sum(axis=1)
+        if np.isfinite(sums).any():  # else too few requests for Anderson and Darling
+            best[name] = mine[int(np.nanargmin(sums))]
+    return best
+
+
+def _percentiles(samples: "Samples", runs: Sequence[int]) -> dict[int, list[float]]:
+    """The percentiles of each run in ns, as `PERCENTILES` names them."""
+    chosen = samples.filter(samples.run.isin(runs))
+    shares = [one / 100 for one in PERCENTILES]
+    table = chosen.group_by("run").agg(latency=chosen.latency_ns.quantile(shares)).to_pyarrow()
+    return {row["run"]: row["latency"] for row in table.to_pylist()}
