@@ -189,6 +189,8 @@ class Manifest(Table):
     experiment: str = ""
     name: str = ""
     kind: str = ""
+    published: Label = ""
+    """Whose numbers the report shows beside its own, as `tare.published.numbers` names them."""
     design: str = ""
     slice_ns: Nanoseconds | None = None
     turns: Facts = {}

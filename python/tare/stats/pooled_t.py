@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tare.stats.arrays import finite
-from tare.stats.two_samples import student_t
+from tare.stats.two_samples import Moments, pooled_variance, student_t_of
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,17 @@ def pooled_t(first: npt.ArrayLike, second: npt.ArrayLike) -> PooledT | None:
     (m,); None where one has less than two, or nothing varies.
     """
     one, two = finite(first), finite(second)
-    found = student_t(one, two)
+    if not (one.size and two.size):
+        return None
+    medians = float(np.median(two) - np.median(one))
+    return pooled_t_of(Moments.of(one), Moments.of(two), medians)
+
+
+def pooled_t_of(one: Moments, two: Moments, median_difference: float) -> PooledT | None:
+    """`pooled_t` of samples of which only these numbers are known."""
+    found = student_t_of(one, two)
     if found is None:
         return None
-    squares = sum(float(side.var(ddof=1)) * (side.size - 1) for side in (one, two))
-    spread = sqrt(squares / (one.size + two.size - 2))
-    means, medians = (float(of(two) - of(one)) for of in (np.mean, np.median))
-    return PooledT(found.statistic, found.p, spread, means, medians, one.size, two.size)
+    spread = sqrt(pooled_variance(one, two))
+    means = two.mean - one.mean
+    return PooledT(found.statistic, found.p, spread, means, median_difference, one.size, two.size)

@@ -29,20 +29,44 @@ class Outcome:
     p_is: Literal["equal", "at most", "at least"] = "equal"
 
 
+@dataclass(frozen=True)
+class Moments:
+    """What Student's t reads of a sample of `size` values; `variance` divides by size - 1."""
+
+    size: int
+    mean: float
+    variance: float
+
+    @classmethod
+    def of(cls, sample: Array) -> "Moments":
+        """Of shape (n,)."""
+        several = sample.size > 1 and not _constant(sample)
+        variance = float(sample.var(ddof=1)) if several else 0.0
+        return cls(sample.size, float(sample.mean()) if sample.size else 0.0, variance)
+
+
+def pooled_variance(one: Moments, two: Moments) -> float:
+    """((n - 1) s1^2 + (m - 1) s2^2) / (n + m - 2), for n + m of at least 3."""
+    squares = sum(max(of.size - 1, 0) * of.variance for of in (one, two))
+    return squares / (one.size + two.size - 2)
+
+
+def student_t_of(one: Moments, two: Moments) -> Outcome | None:
+    """`student_t` of samples of which only these numbers are known."""
+    freedom = one.size + two.size - 2
+    if min(one.size, two.size) < 1 or freedom < 1 or not (one.variance or two.variance):
+        return None
+    t = (two.mean - one.mean) / sqrt(pooled_variance(one, two) * (1 / one.size + 1 / two.size))
+    return Outcome(t, 2 * student_cdf(freedom, -abs(t)))
+
+
 def student_t(first: npt.ArrayLike, second: npt.ArrayLike) -> Outcome | None:
     """Student's (1908) t of samples (n,), (m,) with one variance: above zero where second is.
 
     t = (x2 - x1) / (sp sqrt(1/n + 1/m)), n + m - 2 degrees; None below n + m = 3, an empty sample,
     or no spread.
     """
-    one, two = finite(first), finite(second)
-    freedom = one.size + two.size - 2
-    if min(one.size, two.size) < 1 or freedom < 1 or (_constant(one) and _constant(two)):
-        return None
-    squares = one.var() * one.size + two.var() * two.size
-    error = sqrt(float(squares) / freedom * (1 / one.size + 1 / two.size))
-    t = float(two.mean() - one.mean()) / error
-    return Outcome(t, 2 * student_cdf(freedom, -abs(t)))
+    return student_t_of(Moments.of(finite(first)), Moments.of(finite(second)))
 
 
 def welch_t(first: npt.ArrayLike, second: npt.ArrayLike) -> Outcome | None:

@@ -47,6 +47,7 @@ def new_manifest(plan: Plan, placement: Placement) -> Manifest:
         experiment=f"{plan.name}-{stamp}-{secrets.token_hex(2)}",
         name=plan.name,
         kind=plan.kind,
+        published=plan.published or "",
         design=plan.design_used,
         slice_ns=plan.load.slice if isinstance(plan.load, OwnLoad) else None,
         turns=_turns(plan),

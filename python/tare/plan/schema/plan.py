@@ -88,6 +88,8 @@ class Plan(Strict):
     load: Load = TareLoad()
     conditions: list[Condition] = Field(min_length=1, max_length=1_000)
     calibration: Calibration | None = None
+    published: Literal["kahlhofer-2023", "vinken-2022"] | None = None
+    """The published numbers that the report shows beside its own."""
     recommendations: Recommendations = Recommendations()
 
     _file: str = PrivateAttr(default="")

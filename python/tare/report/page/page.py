@@ -24,6 +24,7 @@ from tare.report.sections import (
     machine,
     machine_plots,
     overview,
+    pooled_t,
     power,
     recommendations,
     round_trip,
@@ -129,6 +130,7 @@ def _content(result: Result) -> dict[str, Any]:
         *machine.sections(result, per_second, drawn),
         *details.layers(result, costs, drawn["own_time"]),
         evidence.numbers(result),
+        pooled_t.section(result, drawn["pooled"]),
         shift.section(result),
         distances.section(result),
         warm_up.section(result),
@@ -169,12 +171,13 @@ def _content(result: Result) -> dict[str, Any]:
 
 def _pictures(result: Result, opened: "samples.Result", costs: "Table | None") -> dict[str, Any]:
     """The figures of requests and runs: `pairs` by place, all others as lists; the `slowest`
-    requests by place."""
+    requests and the `pooled` numbers by place."""
     from tare.samples.sql.group_numbers import settled
 
     names = ("percentiles", "boxes", "lag", "over_time", "own_time")
     drawn: dict[str, Any] = dict.fromkeys(names, ()) | {
         "pairs": {},
+        "pooled": {},
         "slowest": {},
         "effects": list(pictures.forest(result)),
         "runs": list(pictures.run_plots(result)),
@@ -189,6 +192,7 @@ def _pictures(result: Result, opened: "samples.Result", costs: "Table | None") -
             "percentiles": list(pictures.percentile_plots(result, curves)),
             "boxes": list(pictures.box_plots(result, counted)),
             "lag": list(pictures.lag_plots(result, requests)),
+            "pooled": distributions.pooled(counted, result.places),
             "slowest": find_slowest(counted, every, result.places),
         }
     if every is not None:

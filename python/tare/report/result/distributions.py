@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tare.samples.sql.column import functions_of, literal
 from tare.samples.sql.table import fresh_name
+from tare.stats.two_samples import Moments
 
 if TYPE_CHECKING:
     import numpy as np
@@ -147,6 +148,26 @@ def middle(runs: Iterable[Curve]) -> Curve:
     points = min(len(curve.tail) for curve in several)
     values = np.median([curve.latency_ns[:points] for curve in several], axis=0)
     return Curve(several[0].tail[:points], values)
+
+
+def pooled(samples: "Table", places: Mapping[int, Place]) -> dict[Place, tuple[Moments, float]]:
+    """The requests of all runs of each environment and condition: moments in ns, and the median."""
+    sql = functions_of(samples)
+    keys = list(dict.fromkeys(places.values()))
+    if not keys:
+        return {}
+    cases = [(samples.run == run, keys.index(place)) for run, place in places.items()]
+    placed = samples.select(latency=samples.latency_ns.cast("float64"), place=sql.cases(*cases))
+    table = placed.group_by("place").agg(
+        size=placed.count(),
+        mean=placed.latency.mean(),
+        variance=placed.latency.var().fill_null(0),
+        median=placed.latency.median(),
+    )
+    return {
+        keys[row["place"]]: (Moments(row["size"], row["mean"], row["variance"]), row["median"])
+        for row in table.to_pyarrow().to_pylist()
+    }
 
 
 def boxes(samples: "Table", places: Mapping[int, Place]) -> dict[Place, Box]:

@@ -34,6 +34,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
     "Machine": ("environments", "machine", "services"),
     "Statistics": (
         "numbers",
+        "pooled-t",
         "shift",
         "distances",
         "warm-up",

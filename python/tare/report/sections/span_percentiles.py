@@ -4,6 +4,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from tare.published.numbers import Published, read_published
 from tare.report import pictures
 from tare.report.result import distributions
 from tare.report.result.result import Result
@@ -36,6 +37,7 @@ def section(result: Result, opened: "samples.Result") -> Section:
 
     others = [span for span in result.spans if span != result.span]
     spans = [result.span, *others] if others else []
+    published = read_published(result.manifest.published)
     drawn, rows = list[pictures.Picture](), list[Sequence[str]]()
     for span in spans[:SPANS]:
         kept = distributions.kept(opened, result.places, span)
@@ -44,7 +46,7 @@ def section(result: Result, opened: "samples.Result") -> Section:
         counted = settled(kept, result.looks.first)
         if span != result.span:
             drawn += pictures.percentile_plots(result, distributions.curves(counted), span)
-        rows += _rows(result, counted, span)
+        rows += _rows(result, counted, span, published)
     more = f" {plural(len(spans) - SPANS, 'more span')} not shown." if len(spans) > SPANS else ""
     return Section(
         anchor="span-percentiles",
@@ -61,12 +63,16 @@ def section(result: Result, opened: "samples.Result") -> Section:
                 f" takes the same width. Both axes are logarithmic.{more}",
             )
         ],
-        tables=[Table("Runs that fit their condition best", COLUMNS, rows, 2)],
+        tables=[
+            Table("Runs that fit their condition best", (*COLUMNS, *published.columns), rows, 2)
+        ],
         absent="the requests have no spans",
     )
 
 
-def _rows(result: Result, samples: "Samples", span: str) -> Iterator[Sequence[str]]:
+def _rows(
+    result: Result, samples: "Samples", span: str, published: Published
+) -> Iterator[Sequence[str]]:
     """The baseline and each condition of every environment."""
     verdicts = {
         (one.environment, one.condition): one.verdict
@@ -93,6 +99,7 @@ def _rows(result: Result, samples: "Samples", span: str) -> Iterator[Sequence[st
                 count(run),
                 *map(duration, percentiles.get(run, [None] * len(PERCENTILES))),
                 *apart,
+                *published.cells("best-fit", environment, condition, span),
             )
 
 

@@ -307,6 +307,9 @@ class Column:
     def mean(self, where: Column | None = None) -> Column:
         return self._aggregate(f"AVG({self.sql})", where)
 
+    def var(self) -> Column:
+        return self._aggregate(f"VAR_SAMP({self.sql})")
+
     def median(self) -> Column:
         return self.quantile(0.5)
 
