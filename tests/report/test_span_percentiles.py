@@ -3,11 +3,13 @@
 
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from tests.report.page import written
 from tests.report.synthetic import Synthetic
 from tests.report.test_evidence import as_said, labels, rows
 
+from tare.report.page.page import write
 from tare.report.words import duration
 from tare.samples.read.latencies import latencies
 from tare.stats.best_fit import best_fit
@@ -46,3 +48,16 @@ def test_requests_without_spans_have_no_such_section(tmp_path: Path) -> None:
     folder = tmp_path / "result"
     written(Synthetic(requests=200, blocks=2), folder)
     assert rows(folder, SECTION) == []
+
+
+def test_a_run_with_too_few_requests_is_not_the_best(tmp_path: Path) -> None:
+    folder = tmp_path / "result"
+    made_up = Synthetic(effects=EFFECTS, requests=200, blocks=3, spans={"pay": 0.5}, invalid=())
+    made_up.write(folder)
+    file = next(folder.glob("samples/*/*/run=1/samples.parquet"))
+    table = pq.ParquetFile(file).read()
+    pq.write_table(table.slice(0, 2), file)
+    write(folder)
+    found = rows(folder, SECTION)
+    assert len(found) == 2 * len(EFFECTS)
+    assert "1" not in [row[2] for row in found]

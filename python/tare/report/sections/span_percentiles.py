@@ -117,9 +117,12 @@ def _best_runs(
     best = {}
     for name, mine in runs.items():
         at = [known.runs.index(run) for run in mine]
-        sums = known.of["ad"][np.ix_(at, at)].sum(axis=1)
-        if np.isfinite(sums).any():  # else too few requests for Anderson and Darling
-            best[name] = mine[int(np.nanargmin(sums))]
+        apart = known.of["ad"][np.ix_(at, at)]
+        # Runs with too few requests have no Anderson-Darling distance to any other.
+        siblings = np.isfinite(apart).sum(axis=1)
+        if len(mine) == 1 or siblings.max(initial=0) > 1:
+            sums = np.where(siblings == siblings.max(), np.nansum(apart, axis=1), np.inf)
+            best[name] = mine[int(sums.argmin())]
     return best
 
 
