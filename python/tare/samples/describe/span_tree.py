@@ -1,22 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spans that have lost the one around them, or begin before it, by the ids of traces."""
+"""Spans that have lost the one around them, by the ids of traces."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from tare.samples.model import REQUEST
 from tare.samples.sql.engine import rows_of
 
 if TYPE_CHECKING:
     from tare.samples.sql.table import Table
 
 IDS = {"span", "trace_id", "span_id", "parent_id"}
-MICROSECOND = 1_000
-"""In which many tracers record times."""
-SOME = 0.01
-"""Share of spans that may be odd."""
 
 
 def orphans(samples: Table) -> dict[int, float]:
@@ -41,29 +35,6 @@ def orphans(samples: Table) -> dict[int, float]:
     )
     spans = _by_run(ids)
     return {run: count / spans[run] for run, count in _by_run(lost).items()}
-
-
-def ahead(table: Table) -> Iterator[str]:
-    """Kinds of spans that begin before the span around them: the clocks of two hosts differ."""
-    if not set(table.columns) >= {*IDS, "start_ns"}:
-        return
-    named = table.mutate(span=table.span.fill_null(REQUEST), at=table.start_ns.cast("int64"))
-    others = named.filter((named.parent_id != named.span_id).fill_null(True))
-    inner = others.select("trace_id", "parent_id", "span", "at")
-    # One row for each id: a file may have one any number of times, and pairs grow as its square.
-    outer = named.group_by("trace_id", parent_id="span_id").aggregate(begun=named["at"].min())
-    pairs = inner.join(outer, ["trace_id", "parent_id"])
-    early: Any = pairs.begun - pairs.at
-    rows = pairs.group_by("span").aggregate(
-        early=(early > MICROSECOND).sum(), spans=pairs.count(), most=early.max()
-    )
-    for row in rows_of(rows.order_by("span")):
-        if row["early"] > SOME * row["spans"]:
-            yield (
-                f"{row['early']:,} of {row['spans']:,} '{row['span']}' begin before their parent"
-                f" span, by up to {row['most'] / 1e6:,.3g} ms: the clocks of two hosts differ; no"
-                " duration is taken from both"
-            )
 
 
 def _by_run(rows: Table) -> dict[int, int]:

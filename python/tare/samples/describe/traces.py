@@ -6,28 +6,25 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tare.samples.describe.defects import Mended, mended
+from tare.samples.describe.span_arrays import SpanArrays, span_arrays
 from tare.samples.describe.span_tree import IDS
 from tare.samples.model import ROOT_QUANTILES, Call, Part, Traced
-from tare.samples.sql.column import functions_of
-from tare.samples.sql.engine import release, rows_of
 from tare.samples.sql.group_numbers import Group, of_runs
-from tare.stats.forest import Forest, critical_times, paths, self_times, structures
+from tare.stats.forest import critical_times, paths, self_times, structures
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tare.samples.sql.table import Table
 
-SPANS = 1_000_000
-"""Of a run with more spans, a random selection of traces is used."""
 STRUCTURES = 1_000
 """The most common structures of a run are counted separately; the others count as `OTHER`."""
 OTHER = 0
-PARTS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -37,20 +34,23 @@ class Traces:
     of: dict[Group, Traced] = field(default_factory=dict)
     structures: dict[int, frozenset[int]] = field(default_factory=dict)
     calls: dict[int, Call] = field(default_factory=dict)
+    lines: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    """By run, what is wrong with its traces, and what was done about it."""
 
     def add(self, other: Traces) -> None:
         """Adds the traces of other runs."""
         self.of.update(other.of)
         self.structures.update(other.structures)
         self.calls.update(other.calls)
+        self.lines.update(other.lines)
 
 
 def traces(samples: Table, first: Mapping[Group, int]) -> Traces:
     """Of `samples` with `run`, `span`, `place`, `ok`, `start_ns`, `duration_ns` and ids of traces.
 
     `first` has the first request of each run and span after the warm-up. A request is a span
-    without parent and all of its descendants. Failed requests and traces with missing spans are
-    left out. Empty if samples have no ids, or if no request has other spans.
+    without parent and all of its descendants. Failed requests, and traces with missing spans or
+    unknown times, are left out. Empty if samples have no ids, or if no request has other spans.
     """
     found = Traces()
     if not set(samples.columns) >= {*IDS, "start_ns"}:
@@ -58,101 +58,22 @@ def traces(samples: Table, first: Mapping[Group, int]) -> Traces:
     # One run after the other, so that memory holds the spans of one run only.
     for run in sorted({run for run, _ in first}):
         cuts = {span: cut for (its, span), cut in first.items() if its == run}
-        spans = _spans(of_runs(samples, [run]))
+        spans = span_arrays(of_runs(samples, [run]))
         if spans is not None:
-            for root, traced in _of_run(spans, cuts, found):
-                found.of[run, root] = traced
+            traced = mended(spans)
+            found.lines[run] = traced.lines
+            for root, one in _of_run(traced, cuts, found):
+                found.of[run, root] = one
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class _Spans:
-    """The spans (n,) of one run; `names` has the name of each number in `name`."""
-
-    names: list[str]
-    name: npt.NDArray[np.int64]
-    trace: npt.NDArray[np.int64]
-    caller: npt.NDArray[np.int64]
-    """A hash of the parent's id, whether the parent was recorded or not."""
-    ok: npt.NDArray[np.bool_]
-    place: npt.NDArray[np.int64]
-    forest: Forest
-
-    def select(self, spans: npt.NDArray[np.bool_]) -> _Spans:
-        return _Spans(
-            self.names,
-            self.name[spans],
-            self.trace[spans],
-            self.caller[spans],
-            self.ok[spans],
-            self.place[spans],
-            self.forest.select(spans),
-        )
-
-
-def _spans(samples: Table) -> _Spans | None:
-    sql = functions_of(samples)
-    start: Any = samples.start_ns.cast("int64")
-    timed = samples.filter(
-        samples.trace_id.notnull() & samples.span_id.notnull() & samples.duration_ns.notnull()
-    )
-    timed = timed.select(
-        "trace_id",
-        "span_id",
-        "parent_id",
-        "span",
-        "ok",
-        place=timed.place.cast("int64"),
-        begin=start,
-        end=start + timed.duration_ns.cast("int64"),
-    )
-    (counted,) = rows_of(timed.aggregate(spans=timed.count()))
-    if not counted["spans"]:
-        return None
-    if counted["spans"] > SPANS:
-        share: Any = timed.trace_id.hash().abs() % PARTS
-        timed = timed.filter(share < PARTS * SPANS // counted["spans"])
-    # If several spans have the same id, it is the id of the first.
-    order = ["trace_id", "span_id", "begin", "place"]
-    number: Any = sql.row_number().over(order_by=order)
-    numbered = timed.mutate(number=number).cache()
-    ids = numbered.group_by("trace_id", "span_id").aggregate(parent=numbered.number.min())
-    trace = numbered.group_by("trace_id").aggregate(trace=numbered.number.min())
-    named = ids.select("trace_id", "parent", parent_id="span_id")
-    joined = numbered.left_join(named, ["trace_id", "parent_id"]).inner_join(trace, "trace_id")
-    columns = ("number", "span", "parent", "trace", "ok", "place", "begin", "end")
-    caller: Any = joined.parent_id.fill_null("").hash()
-    table = joined.select(*columns, caller=caller).order_by("number").to_pyarrow()
-    release(numbered)
-    span = table["span"].combine_chunks().dictionary_encode()
-
-    def whole(name: str) -> npt.NDArray[np.int64]:
-        return np.asarray(table[name].to_numpy(), np.int64)
-
-    parent = np.asarray(table["parent"].fill_null(-1).to_numpy(), np.int64)
-    return _Spans(
-        span.dictionary.to_pylist(),
-        span.indices.to_numpy().astype(np.int64),
-        whole("trace"),
-        whole("caller"),
-        np.asarray(table["ok"].to_numpy(zero_copy_only=False), np.bool_),
-        whole("place"),
-        # A span that is its own parent has no parent.
-        Forest(
-            np.where(parent == np.arange(parent.size), -1, parent), whole("begin"), whole("end")
-        ),
-    )
-
-
-def _of_run(spans: _Spans, cuts: Mapping[str, int], known: Traces) -> Iterator[tuple[str, Traced]]:
+def _of_run(traced: Mended, cuts: Mapping[str, int], known: Traces) -> Iterator[tuple[str, Traced]]:
     """The requests of each root span; adds their structures to `known`."""
-    spans = spans.select(spans.forest.roots() >= 0)
+    spans, broken = traced.spans, traced.broken
     root = spans.forest.roots()
-    broken = _broken(spans)
+    whole = ~(broken | traced.unclear)
     cut = np.array([cuts.get(name, 0) for name in spans.names])
-    counts = (
-        spans.ok[root] & (spans.place[root] >= cut[spans.name[root]]) & ~broken[spans.trace[root]]
-    )
+    counts = spans.ok[root] & (spans.place[root] >= cut[spans.name[root]]) & whole[spans.trace]
     left_out = _share_by_name(spans, root, broken)
     spans = spans.select(counts)
     forest, root = spans.forest.within_parents(), spans.forest.roots()
@@ -186,23 +107,8 @@ def _of_run(spans: _Spans, cuts: Mapping[str, int], known: Traces) -> Iterator[t
             )
 
 
-def _broken(spans: _Spans) -> npt.NDArray[np.bool_]:
-    """Whether each trace, by its number (n,), lacks a span between two recorded spans.
-
-    In a complete trace, all spans without a recorded parent have the same parent, or none.
-    """
-    tops = spans.forest.parent < 0
-    trace, caller = spans.trace[tops], spans.caller[tops]
-    order = np.lexsort((caller, trace))
-    trace, caller = trace[order], caller[order]
-    other = (np.diff(trace) == 0) & (np.diff(caller) != 0)
-    found = np.zeros(int(spans.trace.max(initial=-1)) + 1, np.bool_)
-    found[trace[1:][other]] = True
-    return found
-
-
 def _share_by_name(
-    spans: _Spans, root: npt.NDArray[np.int64], broken: npt.NDArray[np.bool_]
+    spans: SpanArrays, root: npt.NDArray[np.int64], broken: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.float64]:
     """The share of each root span's requests (names,) whose trace is broken."""
     tops = root == np.arange(root.size)
@@ -218,7 +124,7 @@ def _numbers(names: Collection[str]) -> npt.NDArray[np.uint64]:
 
 
 def _structures(
-    spans: _Spans,
+    spans: SpanArrays,
     root: npt.NDArray[np.int64],
     mine: npt.NDArray[np.bool_],
     path: npt.NDArray[np.uint64],
@@ -243,7 +149,7 @@ def _structures(
 
 
 def _calls(
-    spans: _Spans, path: npt.NDArray[np.uint64], members: npt.NDArray[np.int64]
+    spans: SpanArrays, path: npt.NDArray[np.uint64], members: npt.NDArray[np.int64]
 ) -> dict[int, Call]:
     """The calls of one trace, whose spans are `members`, by the hash of their path."""
     numbers, first = np.unique(path[members], return_index=True)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pytest
 
+from tare.samples.describe import span_arrays
 from tare.samples.describe import traces as module
 from tare.samples.describe.traces import OTHER, Traces, traces
 from tare.samples.model import Part
@@ -107,6 +108,19 @@ def test_a_caller_that_nobody_recorded_breaks_no_trace() -> None:
     assert read([*called, *again]).of[1, "order"].requests == 2
 
 
+def test_a_trace_without_its_root_is_no_other_kind_of_request() -> None:
+    """Its spans have a parent that was not recorded, and in other traces it was."""
+    lost = of_trace("t3", REQUEST[1:])
+    found = read([*REQUEST, *of_trace("t2"), *lost])
+    assert [*found.of] == [(1, "order")]
+    assert found.of[1, "order"].requests == 2
+    (line,) = found.lines[1]
+    assert line.startswith("1 of 3 traces lack their root span: they begin with spans such as 'pay")
+    direct = [one if one[1] != "b" else (*one[:2], None, *one[3:]) for one in lost[:3]]
+    found = read([*REQUEST, *of_trace("t2"), *direct])
+    assert sorted(found.of) == [(1, "order"), (1, "pay")], "a caller without a trace is no loss"
+
+
 @pytest.mark.parametrize(
     "odd",
     [
@@ -124,7 +138,7 @@ def test_odd_ids_break_nothing(odd: list[Row]) -> None:
 
 def test_of_many_spans_some_traces_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [row for n in range(200) for row in of_trace(f"t{n}", REQUEST, 1_000 * n)]
-    monkeypatch.setattr(module, "SPANS", 500)
+    monkeypatch.setattr(span_arrays, "SPANS", 500)
     one = read(rows).of[1, "order"]
     assert 40 < one.requests < 200
     assert one.parts == PARTS

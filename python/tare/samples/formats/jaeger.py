@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tare.samples.formats.asked import NOTHING, Asked
 from tare.samples.formats.json_file import number, stored, whole
 from tare.samples.formats.source import Source
-from tare.samples.formats.span_names import attribute, full_name, plain
+from tare.samples.formats.span_names import attribute, full_name, host, plain
 from tare.samples.formats.times import NANOSECONDS
 from tare.samples.sql import column as sql
 
@@ -36,13 +36,16 @@ def samples_of(table: Table, asked: Asked) -> Table:
     """The samples of a stored table of `span` and `process`, in Jaeger's JSON."""
     span: Any = table.span
     parent = sql.coalesce(_parent(span), span["parentSpanID"].json_text)
+    service = table.process["serviceName"].json_text
     return table.select(
         row=table.rowid(),
         start_ns=number(span["startTime"]) * NANOSECONDS["us"],
         duration_ns=number(span["duration"]) * NANOSECONDS["us"],
         ok=~_tag(span, "error").isin(TRUE).fill_null(False),
+        service=service,
+        host=host(lambda key: plain(_tag(table.process, key))),
         span=full_name(
-            table.process["serviceName"].json_text,
+            service,
             span["operationName"].json_text,
             plain(_tag(span, "span.kind")),
             _grouped(table, asked),

@@ -10,7 +10,7 @@ from tare.samples.formats.asked import NOTHING, Asked
 from tare.samples.formats.json_file import lines, number, stored
 from tare.samples.formats.json_lines import require
 from tare.samples.formats.source import Source
-from tare.samples.formats.span_names import attribute, full_name, plain
+from tare.samples.formats.span_names import attribute, full_name, host, plain
 from tare.samples.sql import column as sql
 from tare.samples.sql.engine import count_rows
 
@@ -33,10 +33,11 @@ def read(backend: Database, path: Path, asked: Asked = NOTHING) -> Source:
     shared = sql.null("string") if key is None else _value(resources.of, "resource.attributes", key)
     scopes = resources.select(
         service=service["stringValue"].json_text,
+        host=host(lambda key: _value(resources.of, "resource.attributes", key)),
         shared=shared,
         of=resources.of["scopeSpans"].json_list.unnest(),
     )
-    spans = scopes.select("service", "shared", span=scopes.of["spans"].json_list.unnest())
+    spans = scopes.select("service", "host", "shared", span=scopes.of["spans"].json_list.unnest())
     table = stored(backend, spans, path)
     require(table, broken, path, "span")
     span: Any = table.span
@@ -47,6 +48,8 @@ def read(backend: Database, path: Path, asked: Asked = NOTHING) -> Source:
     if key is not None:
         group = sql.coalesce(_value(span, "attributes", key), table.shared)
     samples = table.select(
+        "service",
+        "host",
         row=table.rowid(),
         start_ns=start,
         # A span that has not ended has the end 0, and then no usable time.

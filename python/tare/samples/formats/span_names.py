@@ -4,11 +4,16 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 from typing import Any
 
 from tare.samples.sql import column as sql
 
 KINDS = ("server", "client", "producer", "consumer")
+HOSTS = ("host.name", "k8s.pod.name", "service.instance.id", "hostname", "ip")
+"""Attributes of a service's resource or process: equal values mean the same clock."""
+_KIND = re.compile(rf" \(({'|'.join(KINDS)})\)(?: \[.*\])?$", re.DOTALL)
 
 
 def full_name(service: Any, name: Any, kind: Any, attribute: Any = None) -> Any:
@@ -23,6 +28,17 @@ def full_name(service: Any, name: Any, kind: Any, attribute: Any = None) -> Any:
     if attribute is None:
         return found
     return found.concat((" [" + attribute + "]").fill_null(""))
+
+
+def kind_of(name: str) -> str:
+    """The kind of a span with this full name; empty if the name has none."""
+    found = _KIND.search(name)
+    return found[1] if found else ""
+
+
+def host(value: Callable[[str], Any]) -> Any:
+    """Where a service runs, from the first of `HOSTS` that has a value; null if none has."""
+    return sql.coalesce(*(value(key) for key in HOSTS))
 
 
 def attribute(of: Any, pairs: str, key: str) -> Any:

@@ -10,9 +10,12 @@ import pytest
 from tare.errors import InputError
 from tare.samples import read_files
 from tare.samples.formats import TRACES, detect
+from tare.samples.formats import read as read_source
 from tare.samples.formats.asked import Asked
 from tare.samples.formats.formats_test import T, read
+from tare.samples.formats.source import Source
 from tare.samples.formats.span_formats_test import otlp, span
+from tare.samples.sql.engine import connect
 
 START = T * 10**6
 """In µs."""
@@ -59,6 +62,29 @@ def test_zipkin(tmp_path: Path, text: str) -> None:
     assert found["span_id"] == ["b1", "b2/client", "b2", "b3"]
     assert found["parent_id"] == [None, "b1", "b2/client", "b2"]
     assert found["warnings"] == []
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_each_span_has_its_service_and_host(tmp_path: Path, name: str) -> None:
+    process = {"serviceName": "shop", "tags": tags(host_name="one", ip="10.0.0.1")}
+    endpoint = {"serviceName": "shop", "ipv4": "10.0.0.1"}
+    cpus = '"host.cpus", "value": {"intValue": "2"}'
+    host = '"host.name", "value": {"stringValue": "one"}'
+    text = {
+        "otlp": otlp([span("GET /", 0, 9)]).replace(cpus, host),
+        "jaeger": json.dumps(
+            {"data": [{"spans": [document("GET /", "b1", 0, 9) | {"processID": "p"}],
+                       "processes": {"p": process}}]}
+        ),
+        "jaeger-elasticsearch": json.dumps(document("GET /", "b1", 0, 9, process=process)),
+        "zipkin": json.dumps([zipkin("get /", "b1", 0, 9) | {"localEndpoint": endpoint}]),
+    }[name]  # fmt: skip
+    path = tmp_path / "a.json"
+    path.write_text(text)
+    source = read_source(connect(), path, name)
+    assert isinstance(source, Source)
+    (row,) = source.samples.select("service", "host").rows()
+    assert row == {"service": "shop", "host": "10.0.0.1" if name == "zipkin" else "one"}
 
 
 def test_a_span_of_zipkin_that_never_ended(tmp_path: Path) -> None:

@@ -45,6 +45,8 @@ def read(backend: Database, path: Path, asked: Asked = NOTHING) -> Source:
     joined = named.left_join(servers.mutate(served=sql.literal(True)), ["trace_id", "id"])
     is_client: Any = joined.served.fill_null(False) & ~joined.is_shared
     span = joined.span
+    endpoint = span["localEndpoint"]
+    service = endpoint["serviceName"].json_text
     group = None if asked.group_by is None else plain(span["tags"][asked.group_by])
     samples = joined.select(
         "row",
@@ -52,8 +54,10 @@ def read(backend: Database, path: Path, asked: Asked = NOTHING) -> Source:
         start_ns=number(span["timestamp"]) * NANOSECONDS["us"],
         duration_ns=number(span["duration"]) * NANOSECONDS["us"],
         ok=span["tags"]["error"].isnull(),
+        service=service,
+        host=sql.coalesce(endpoint["ipv4"].json_text, endpoint["ipv6"].json_text),
         span=full_name(
-            span["localEndpoint"]["serviceName"].json_text,
+            service,
             span["name"].json_text,
             joined.side,
             group,

@@ -14,6 +14,7 @@ from tare.samples.describe.traces import Traces, traces
 from tare.samples.describe.warm_up_cuts import SHAPE, Look
 from tare.samples.formats.asked import NOTHING, Asked
 from tare.samples.model import Conduct, Experiment, Run
+from tare.samples.notes import grouped
 from tare.samples.read.files import Files, RunFile, WarmUp, open_files, span_of
 from tare.samples.read.sort_by_time import Requests
 from tare.samples.sql import column as sql
@@ -83,7 +84,7 @@ def experiment_of(
     traced = _traces(files)
     return replace(
         at(files.seen.at_cut),
-        warnings=files.warnings,
+        warnings=(*files.warnings, *_trace_warnings(files, traced)),
         traces=traced.of,
         structures=traced.structures,
         calls=traced.calls,
@@ -104,6 +105,14 @@ def _traces(files: Files) -> Traces:
         first = {group: cut for group, cut in files.seen.first.items() if group[0] == number}
         found.add(traces(table, first))
     return found
+
+
+def _trace_warnings(files: Files, traced: Traces) -> Iterator[str]:
+    """What is wrong with the traces of the files."""
+    runs = [(files.runs[number - 1], lines) for number, lines in traced.lines.items()]
+    return grouped(
+        [(one.condition, one.path, line) for one, lines in runs for line in lines], "file"
+    )
 
 
 def _tables(files: Files) -> Iterator[tuple[int, Table]]:

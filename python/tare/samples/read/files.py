@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tare.errors import InputError, NoRequestsError
 from tare.samples.counted import Counted
-from tare.samples.describe.span_tree import ahead
 from tare.samples.describe.warm_up_cuts import Looks, look, nothing
 from tare.samples.formats import read
 from tare.samples.formats.asked import NOTHING, Asked
@@ -171,7 +170,7 @@ def _warnings(file: RunFile) -> list[str]:
         return [f"{file.path}: {note}" for note in file.requests.notes]
     if file.requests is None:
         return []
-    return [*file.requests.warnings, *(f"{file.path}: {x}" for x in ahead(file.requests.table))]
+    return list(file.requests.warnings)
 
 
 def _run_file(backend: Database, path: Path, condition: str, block: int, asked: Asked) -> RunFile:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tare.errors import InputError
 from tare.samples.describe.load_stats import conduct
 from tare.samples.describe.rates import throughputs, with_rates
-from tare.samples.describe.span_tree import IDS, ahead
+from tare.samples.describe.span_tree import IDS
 from tare.samples.describe.steadiness import taking_turns, with_place
 from tare.samples.describe.traces import Traces, traces
 from tare.samples.describe.usable import lost_share
@@ -20,7 +20,7 @@ from tare.samples.describe.warm_up_cuts import Look, Looks, look, nothing
 from tare.samples.engines import StoredHistograms, open_engine
 from tare.samples.manifest import Manifest, RunEntry
 from tare.samples.model import REQUEST, Conduct, Experiment, Run
-from tare.samples.notes import of_lab
+from tare.samples.notes import grouped, of_lab
 from tare.samples.read.result import Result, open_result, readable
 from tare.samples.sql.column import functions_of
 from tare.samples.sql.engine import connect
@@ -86,8 +86,6 @@ class _Part:
         lost = self.result.lost
         rows, runs = sum(lost.values()), ", ".join(map(str, sorted(lost)))
         more = [f"{rows:,} rows without a usable time (run {runs}): left out"] if lost else []
-        samples = self.result.samples()
-        more += [] if samples is None else ahead(samples)
         return [where + line for line in (*own, *self.result.left_out.warnings, *more)]
 
     @property
@@ -279,6 +277,7 @@ def _experiment(
         cuts={name: at(other) for name, other in seen.others.items()},
         warnings=(
             *(line for part in parts for line in part.warnings),
+            *_trace_warnings(entries, traced),
             *_alarming(declared),
             *seen.told(),
         ),
@@ -309,6 +308,16 @@ def _limits(manifests: Iterable[Manifest]) -> dict[tuple[str, str, str], float]:
             place = one.environment, one.span, one.statistic
             found[place] = max(found.get(place, 0.0), one.undetected_ns)
     return found
+
+
+def _trace_warnings(entries: Sequence[RunEntry], traced: Traces) -> Iterator[str]:
+    """What is wrong with the traces of the runs."""
+    lines = [
+        (entry.condition, f"run {entry.run} ({entry.condition})", line)
+        for entry in entries
+        for line in traced.lines.get(entry.run, ())
+    ]
+    return grouped(lines, "run")
 
 
 def _alarming(manifest: Manifest) -> Iterator[str]:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
 from tare.samples.counted import Counted
-from tare.samples.describe.span_tree import IDS, ahead, orphans
+from tare.samples.describe.defects import mended
+from tare.samples.describe.span_arrays import span_arrays
+from tare.samples.describe.span_tree import IDS, orphans
 from tare.samples.formats import TRACES, detect, read
 from tare.samples.formats.asked import Asked
 from tare.samples.read.sort_by_time import tidy
@@ -109,4 +111,5 @@ def _defects(table: Table) -> Iterator[str]:
             f"{share:.2%} of the spans lack their parent span: it was not recorded, or it is in"
             " another file"
         )
-    yield from ahead(table)
+    if (spans := span_arrays(table)) is not None:
+        yield from mended(spans).lines
