@@ -166,8 +166,8 @@ class Evidence(Measured):
 
     @property
     def by_load(self) -> bool:
-        """Whether a difference of load can have made the effect, or have hidden it."""
-        if self.load is None or abs(self.load.others) <= self.threshold:
+        """Whether a difference of load from outside can have made the effect, or have hidden it."""
+        if self.load is None or self.load.calls or abs(self.load.others) <= self.threshold:
             return False
         against = (self.relative or 0.0) * self.load.others < 0
         return not (self.significant and against)

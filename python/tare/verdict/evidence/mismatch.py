@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
 import numpy as np
 
-from tare.samples.model import OTHER_LOAD, Run
+from tare.samples.model import OTHER_LOAD, Run, Traced
 from tare.stats.interval import welch_difference
 
 CHANCE = 0.01
@@ -24,9 +24,14 @@ class LoadMismatch:
     """Relative difference of arrivals a second."""
     others: float
     """Relative difference of the number under way, the arriving one included."""
+    calls: tuple[float, float] | None = None
+    """Calls of the span per request of both sides, if equally many requests arrived: then it is
+    the application that changed its load."""
 
 
-def load_mismatch(base: Sequence[Run], mine: Sequence[Run]) -> LoadMismatch | None:
+def load_mismatch(
+    base: Sequence[Run], mine: Sequence[Run], traces: Mapping[tuple[int, str], Traced]
+) -> LoadMismatch | None:
     """Of one span in two conditions; None where it had the same load.
 
     A service shares its time among what is under way, so with fewer it is faster. Where a span
@@ -34,19 +39,39 @@ def load_mismatch(base: Sequence[Run], mine: Sequence[Run]) -> LoadMismatch | No
     other load. Nor is what chance does to arrivals in a few runs. With one user at a time none
     meets another, whatever the rate.
     """
-    first, second = ([run.conduct for run in side if run.valid] for side in (base, mine))
-    rates = [[one.arrivals for one in side if one.arrivals] for side in (first, second)]
-    if not all(rates):
+    sides = [[run for run in side if run.valid and run.conduct.arrivals] for side in (base, mine)]
+    if not all(sides):
         return None
-    apart = welch_difference(*(np.log(side) for side in rates))
-    if apart is not None and apart.p > CHANCE:
-        return None
-    arrivals = fmean(rates[1]) / fmean(rates[0]) - 1
-    met = [1 + fmean(one.others for one in side) for side in (first, second)]
+    rates = [[run.conduct.arrivals or 0.0 for run in side] for side in sides]
+    arrivals = _difference(rates)
+    met = [1 + fmean(run.conduct.others for run in side) for side in sides]
     others = met[1] / met[0] - 1
-    if abs(arrivals) <= OTHER_LOAD or arrivals * others <= 0:
+    if arrivals * others <= 0:
         return None
-    return LoadMismatch(arrivals, others)
+    calls = [[_calls(run, traces) for run in side] for side in sides]
+    if not all(min(side) > 0 for side in calls):
+        return LoadMismatch(arrivals, others)
+    requests = [np.divide(*side).tolist() for side in zip(rates, calls, strict=True)]
+    per_request = fmean(calls[0]), fmean(calls[1])
+    return LoadMismatch(arrivals, others, None if _difference(requests) else per_request)
+
+
+def _difference(rates: Sequence[Sequence[float]]) -> float:
+    """How much larger the second side's rate is, relatively; 0 if that may be chance or too little
+    to matter."""
+    apart = welch_difference(*(np.log(side) for side in rates))
+    found = fmean(rates[1]) / fmean(rates[0]) - 1
+    by_chance = apart is not None and apart.p > CHANCE
+    return 0.0 if by_chance or abs(found) <= OTHER_LOAD else found
+
+
+def _calls(run: Run, traces: Mapping[tuple[int, str], Traced]) -> float:
+    """Calls of the run's span per request with a trace; 0 if there are none."""
+    requests = [one for (number, _), one in traces.items() if number == run.run]
+    calls = sum(
+        one.requests * one.parts[run.span].calls for one in requests if run.span in one.parts
+    )
+    return calls / max(1, sum(one.requests for one in requests))
 
 
 def holes(base: Sequence[Run], mine: Sequence[Run], paired: bool) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tare.samples.model import Conduct, Experiment, Run
+from tare.samples.model import Conduct, Experiment, Part, Run, Traced
 from tare.verdict import Comparison, judge
 from tare.verdict.judge_test import blocks, noisy, primary
 
@@ -47,6 +47,40 @@ def test_another_load_makes_a_span_invalid_where_it_may_be_the_effect(
     change = "-" if arrivals < 100 else "+"
     told = f"another load of 'request': {change}20.0 % arrivals per second"
     assert (told in found.reason) == (verdict == "invalid")
+
+
+@pytest.mark.parametrize(
+    ("effect", "arrivals", "others", "calls", "verdict"),
+    [
+        (1.1, 200.0, 3.0, 2.0, "slower"),
+        (1.0, 200.0, 3.0, 2.0, "unchanged"),
+        (0.9, 50.0, 0.5, 0.5, "faster"),
+        (1.1, 200.0, 3.0, 1.0, "invalid"),  # twice as many requests
+        (1.1, 120.0, 1.5, 2.0, "invalid"),  # fewer requests, of more calls
+    ],
+)
+def test_a_load_that_the_application_makes_itself_is_part_of_the_effect(
+    effect: float, arrivals: float, others: float, calls: float, verdict: str
+) -> None:
+    """A request of the baseline makes one such call, and a request of the hook so many."""
+    of = blocks(noisy(effect))
+    runs = tuple(replace(run, conduct=load(arrivals, others)(run)) for run in of.runs)
+    traces = {
+        (run.run, "root"): Traced(
+            requests=1_000,
+            mean_ns=1.0,
+            parts={run.span: Part(1.0, 1.0, calls if run.condition == "hook" else 1.0)},
+            structures={1: 1_000},
+            broken=0.0,
+            quantiles={"p50": 1.0, "p99": 1.0},
+        )
+        for run in runs
+    }
+    empty = {1: frozenset[int]()}
+    found = primary(judge(replace(of, runs=runs, traces=traces, structures=empty)))
+    assert found.verdict == verdict
+    told = f"A request makes {calls:.2f} of these calls instead of 1.00"
+    assert (told in found.reason) == (verdict != "invalid")
 
 
 def test_one_user_at_a_time_meets_nobody_whatever_the_rate() -> None:

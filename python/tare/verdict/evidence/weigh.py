@@ -71,7 +71,7 @@ def weigh(
         budget=experiment.budget,
         threshold=ERRORS if metric == ERROR_RATE else experiment.budget,
         constant=_constant(base) or _constant(mine),
-        load=load_mismatch(base, mine) if metric in LATENCIES else None,
+        load=load_mismatch(base, mine, experiment.traces) if metric in LATENCIES else None,
         holes=holes(base, mine, experiment.paired),
         failing=_failing(mine) - _failing(base),
         failed=(_invalid(base), _invalid(mine)),

@@ -68,6 +68,17 @@ def by_load(evidence: Evidence) -> str:
     )
 
 
+def own_load(evidence: Evidence) -> str:
+    """That requests call the span more or less often, which is a part of the effect; or nothing."""
+    if evidence.load is None or evidence.load.calls is None:
+        return ""
+    before, after = evidence.load.calls
+    return (
+        f" A request makes {after:.2f} of these calls instead of {before:.2f}: the effect includes"
+        " the load that the application itself makes."
+    )
+
+
 def biased(evidence: Evidence) -> str:
     """That the runs that are left may be the better ones."""
     if evidence.holes:

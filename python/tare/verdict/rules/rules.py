@@ -51,4 +51,5 @@ RULES: tuple[Rule, ...] = (
 def apply(evidence: Evidence) -> tuple[Word, str]:
     """The word for the evidence and its reason."""
     rule = next(rule for rule in RULES if rule.holds(evidence))
-    return rule.word, rule.reason(evidence)
+    decided = rule.word not in ("invalid", "inconclusive")
+    return rule.word, rule.reason(evidence) + (reasons.own_load(evidence) if decided else "")
