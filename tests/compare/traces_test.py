@@ -158,6 +158,9 @@ def test_the_table_fits_a_terminal(sides: list[Path]) -> None:
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert max(map(len, lines)) <= 80
+    answer = " ".join(done.stdout.split())
+    assert answer.startswith(f"new, {ORDER} against old, 1,200 + 1,200 traces: requests take ")
+    assert f"longer, explained by '{PAY}' (+3" in answer.partition("mean time on")[0]
     start = next(place for place, line in enumerate(lines) if "mean time on" in line)
     shown = "\n".join(lines[start:])
     assert "bank: POST" in shown
@@ -169,6 +172,8 @@ def test_one_file_of_each_side(sides: list[Path]) -> None:
     assert done.returncode == 0, done.stderr
     shown = " ".join(done.stdout.split())
     assert "calls inconclusive: 1 run per condition" in shown
+    assert "; too few runs to prove it" in shown
+    assert shown.count("1 run per condition cannot prove any change") == 1
     assert "whole request" in shown
 
 

@@ -107,6 +107,19 @@ class Run:
     gone: bool = False
     """Whether it is said to have been measured, and its requests are not there."""
 
+    @property
+    def file(self) -> str:
+        """The file that its requests came from; empty for a run of `tare run`, which has a URL."""
+        return "" if "://" in (self.endpoint or "") else self.endpoint or ""
+
+    @property
+    def failure(self) -> tuple[str, str]:
+        """Of an invalid run: the file or the number of the run, and why it does not count."""
+        reason = self.reason or ""
+        if self.file and reason.startswith(f"{self.file}: "):
+            return self.file, reason.removeprefix(f"{self.file}: ")
+        return f"run {self.run} ({self.condition}, block {self.block})", reason
+
 
 class Call(NamedTuple):
     """A span, as its callers and its name make it."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from tare.samples.manifest import Compare
 
+ALPHA = 0.05
 MixWord = Literal["changed", "unchanged", "inconclusive", "invalid"]
 
 
@@ -27,6 +28,13 @@ class Change:
     high: float | None = None
     p_adjusted: float | None = None
     """Adjusted for all spans, or all structures, of the root span."""
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the difference is not chance: the adjusted p and the interval say so."""
+        if self.p_adjusted is None or self.low is None or self.high is None:
+            return False
+        return self.p_adjusted <= ALPHA and (self.low > 0 or self.high < 0)
 
     @property
     def larger(self) -> float:

@@ -8,6 +8,7 @@ from shutil import get_terminal_size
 from textwrap import fill
 from typing import TYPE_CHECKING
 
+from tare.cli.shared.reason_lines import name_of, reason_lines
 from tare.terminal import has_colours, printable, styled
 
 if TYPE_CHECKING:
@@ -62,19 +63,17 @@ class _Paint:
 def _lines(judgement: Judgement, history: Sequence[str], paint: _Paint) -> Iterator[str]:
     from tare.published import paragraphs
 
-    yield from _table(judgement, paint)
-    yield ""
-    for one in judgement.comparisons:
-        if one.role == "primary":
-            yield paint.paragraph(_name(one, _many(judgement)), "bold", f": {one.reason}")
-            for cause in _causes(one, judgement):
-                yield paint.paragraph("", "", cause)
+    many = len({one.environment for one in judgement.comparisons}) > 1
     if judgement.traces:
         from tare.cli.shared.trace_table import trace_lines
 
-        yield ""
-        for head, rest in trace_lines(judgement.traces, paint.width, _many(judgement)):
+        for head, rest in trace_lines(judgement.traces, paint.width, many):
             yield paint.paragraph(head, "bold", rest) if head else paint(rest, "")
+        yield ""
+    yield from _table(judgement, many, paint)
+    yield ""
+    for head, rest in reason_lines(judgement, many):
+        yield paint.paragraph(head, "bold", rest)
     for paragraph in paragraphs(judgement):
         name, rest = paragraph.split(" (", 1)
         yield ""
@@ -91,20 +90,7 @@ def _lines(judgement: Judgement, history: Sequence[str], paint: _Paint) -> Itera
         yield f"and {more} more: see --json"
 
 
-def _causes(primary: Comparison, judgement: Judgement) -> Iterator[str]:
-    """Why other metrics of a place have no verdict, if the cause is not their size, which their
-    rows show: one sentence for all that share it."""
-    metrics: dict[str, list[str]] = {}
-    for one in judgement.comparisons:
-        is_cause = one.verdict in ("inconclusive", "invalid") and not one.reason[:1].isupper()
-        if one.place == primary.place and one is not primary and is_cause:
-            metrics.setdefault(one.reason.replace(one.metric, "{}"), []).append(one.metric)
-    for cause, having in metrics.items():
-        if cause != primary.reason:
-            yield f"{', '.join(having)}: {cause.replace('{}', having[-1])}"
-
-
-def _table(judgement: Judgement, paint: _Paint) -> Iterator[str]:
+def _table(judgement: Judgement, many: bool, paint: _Paint) -> Iterator[str]:
     """A line for each place, and below it one for each of its metrics, in common columns."""
     places: dict[tuple[str, ...], list[Comparison]] = {}
     for one in judgement.comparisons:
@@ -113,7 +99,7 @@ def _table(judgement: Judgement, paint: _Paint) -> Iterator[str]:
     widths = [max(map(len, column)) for column in zip(*rows.values(), strict=True)]
     for compared in places.values():
         first = compared[0]
-        name = _name(first, _many(judgement))
+        name = name_of(first, many)
         yield paint.paragraph(name, "bold", f" against {first.baseline}, {_runs(compared)}")
         for one in compared:
             word, metric, baseline, condition, effect, interval = (
@@ -135,17 +121,6 @@ def _runs(compared: Sequence[Comparison]) -> str:
     most, *others = numbers
     more = "; ".join(f"{', '.join(numbers[key])}: {key}" for key in others)
     return f"{most} runs ({more})" if more else f"{most} runs"
-
-
-def _many(judgement: Judgement) -> bool:
-    """Whether there is more than one environment to tell apart."""
-    return len({one.environment for one in judgement.comparisons}) > 1
-
-
-def _name(one: Comparison, with_environment: bool) -> str:
-    environment = one.environment if with_environment else ""
-    parts = (one.condition, environment, one.span if one.span != "request" else "")
-    return ", ".join(part for part in parts if part)
 
 
 def _cells(one: Comparison) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import pytest
 
 from tare.cli.shared.table import WARNINGS, written
 from tare.verdict import Comparison, Judgement
+from tare.verdict.judgement import Role
 
 LARGE = Comparison(
     environment="host",
@@ -76,6 +77,29 @@ def test_the_cause_that_other_metrics_share_is_said_once() -> None:
     assert text.count("too few independent requests") == 1
     assert f"p95, p99: {few.format('p99')}" in text
     assert "The mean" not in text
+
+
+def test_the_same_reason_of_several_spans_is_printed_once() -> None:
+    few = "1 run per condition cannot prove any change: 5 are needed, 4 more"
+    roles: list[tuple[str, Role]] = [
+        ("p50", "primary"), ("p95", "exploratory"), ("p99", "exploratory")
+    ]  # fmt: skip
+    spans = [
+        replace(LARGE, span=span, metric=metric, role=role, verdict="inconclusive",
+                reason=f"{few}; so far, {metric} is {number} % higher: 1 ms -> 2 ms.")
+        for number, span in enumerate(("order", "pay"))
+        for metric, role in roles
+    ]  # fmt: skip
+    text = " ".join(written(Judgement(tuple(spans))).split())
+    assert text.count(few) == 1
+    assert f"all 2 comparisons: {few}." in text
+    other = replace(spans[0], span="other", verdict="slower", reason="The median is higher.")
+    text = " ".join(written(Judgement((*spans, other))).split())
+    name = LARGE.condition
+    assert f"{name}, order; {name}, pay: {few}." in text
+    assert f"{name}, other: The median is higher." in text
+    alone = " ".join(written(Judgement((spans[0],))).split())
+    assert f"{name}, order: {few}; so far, p50 is 0 % higher: 1 ms -> 2 ms." in alone
 
 
 def test_more_than_five_warnings_are_counted() -> None:

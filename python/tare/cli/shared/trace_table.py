@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 PARTS = 5
 """The number of spans shown; the others are added up in one line."""
 ROOTS = 3
+MOST = 3
+"""Spans that explain a change."""
+ENOUGH = 0.8
+"""The share of a change that they explain together, if so few do."""
+SMALL = 0.001
+"""Changes by a smaller share of a request are not worth a sentence."""
 BETWEEN = 12
 """Characters between columns: two before each column, and an arrow."""
 
@@ -35,7 +41,8 @@ def trace_lines(
 def _of_root(one: TraceComparison, width: int, environment: str) -> Iterator[tuple[str, str]]:
     requests = " + ".join(f"{number:,}" for number in one.requests)
     where = ", ".join(part for part in (one.condition, environment, one.root) if part)
-    yield where, f" against {one.baseline}, {requests} traces: mean time on the critical path"
+    yield where, f" against {one.baseline}, {requests} traces: {_explained(one)}"
+    yield "", "  mean time on the critical path"
     shown, rest = one.parts[:PARTS], one.parts[PARTS:]
     rows = [
         ("whole request", *_cells(one.mean_ns)),
@@ -46,6 +53,43 @@ def _of_root(one: TraceComparison, width: int, environment: str) -> Iterator[tup
     for name, before, after, difference, interval in aligned(rows, width - BETWEEN):
         yield "", f"  {name}  {before} -> {after}  {difference}  {interval}".rstrip()
     yield f"  calls {one.verdict}", f": {one.reason}"
+
+
+def _explained(one: TraceComparison) -> str:
+    """Which spans the change of the mean is in, in a sentence."""
+    from tare.verdict.words import duration
+
+    mean = one.mean_ns
+    least = SMALL * mean.larger
+    is_known = mean.low is not None
+    changed = [
+        part
+        for part in one.parts
+        if abs(part.critical_ns.difference) >= least
+        if part.critical_ns.is_shown or not is_known
+    ]
+    if abs(mean.difference) < least or (is_known and not mean.is_shown):
+        moved = f", but {_listed(changed[:MOST])}" if changed else ""
+        return f"requests show no change of their mean time{moved}"
+    along = [part for part in changed if part.critical_ns.difference * mean.difference > 0]
+    explaining: list[SpanPart] = []
+    for part in along[:MOST]:
+        found = sum(other.critical_ns.difference for other in explaining)
+        if found / mean.difference < ENOUGH:
+            explaining.append(part)
+    where = f", explained by {_listed(explaining)}" if explaining else ", in many spans"
+    longer = "longer" if mean.difference > 0 else "less"
+    proof = "" if is_known else "; too few runs to prove it"
+    return f"requests take {duration(abs(mean.difference))} {longer}{where}{proof}"
+
+
+def _listed(parts: Sequence[SpanPart]) -> str:
+    from tare.verdict.words import duration
+
+    named = (
+        f"'{part.span}' ({duration(part.critical_ns.difference, signed=True)})" for part in parts
+    )
+    return " and ".join(named)
 
 
 def _cells(change: Change) -> tuple[str, str, str, str]:

@@ -37,7 +37,7 @@ class Evidence(Measured):
     planned: int
     """Runs of the condition with fewer of them, valid or not; pairs of runs when paired."""
     invalid: tuple[str, ...]
-    """Why runs of either condition do not count, one reason a run."""
+    """Why runs of either condition do not count: a line for each condition and cause."""
     disturbed: int = 0
     """Runs of both that decide nothing of this metric, since other tasks had the CPU."""
     least: int

@@ -107,6 +107,29 @@ def test_clocks_must_be_surer_than_what_is_said(
 
 
 @pytest.mark.parametrize(
+    ("endpoint", "where", "option"),
+    [
+        ("http://127.0.0.1:80", "run 2 (plain, block 1)", "max_errors of the plan"),
+        ("a.json", "a.json", "--max-errors"),
+    ],
+)
+def test_lost_parents_are_one_reason_with_the_option_that_allows_them(
+    endpoint: str, where: str, option: str
+) -> None:
+    of = blocks(noisy(1.1))
+    runs = [
+        replace(run, span=span, endpoint=endpoint, conduct=Conduct(orphans=0.02 + run.block / 1e3))
+        for run in of.runs
+        for span in ("order", "pay")
+    ]
+    judgement = judge(replace(of, runs=tuple(runs)))
+    (reason,) = {one.reason for one in judgement.comparisons if one.role == "primary"}
+    assert f"16 runs failed ('plain': 8 runs, the first is {where}: 2.10% of the spans" in reason
+    assert f"above 1.00%: record complete traces, or allow more with {option}; 'hook'" in reason
+    assert sum("lack their parent span" in line for line in judgement.warnings) == 2
+
+
+@pytest.mark.parametrize(
     ("conduct", "reason"),
     [
         (Conduct(behind=0.05), "the rate was 5.0% below the intended rate"),

@@ -14,6 +14,7 @@ from statistics import fmean, median
 import numpy as np
 
 from tare.samples.model import ERROR_RATE, Experiment, Run
+from tare.samples.notes import grouped
 from tare.stats.arrays import Array
 from tare.stats.effect_size import cliffs_delta, vargha_delaney
 from tare.stats.equivalence import equivalence_p
@@ -49,11 +50,7 @@ def weigh(
     """The evidence in `runs` (one environment, one span) for `condition` against the baseline."""
     mine = [run for run in runs if run.condition == condition]
     base = [run for run in runs if run.condition == experiment.baseline]
-    invalid = tuple(
-        f"run {run.run} ({run.condition}, block {run.block}): {run.reason}"
-        for run in (*base, *mine)
-        if not run.valid
-    )
+    failed = [(run.condition, *run.failure) for run in (*base, *mine) if not run.valid]
     ours, theirs = _values(base, metric), _values(mine, metric)
     if experiment.paired:
         both = sorted(ours.keys() & theirs.keys())
@@ -79,7 +76,7 @@ def weigh(
         planned=min(len(base), len(mine)),
         runs_baseline=first.size,
         runs_condition=second.size,
-        invalid=invalid,
+        invalid=tuple(grouped(failed, "run")),
         disturbed=_disturbed(base, metric) + _disturbed(mine, metric),
         least=LEAST_PAIRED if experiment.paired else LEAST_UNPAIRED,
         families=families,

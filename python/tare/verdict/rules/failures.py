@@ -78,8 +78,7 @@ def _without(experiment: Experiment, why: Why) -> Experiment:
 def _checked(run: Run, why: str | None) -> Run:
     if why is None or not run.valid:
         return run
-    where = [_file(run), "" if run.span == REQUEST else run.span]
-    return replace(run, valid=False, reason=": ".join([*filter(None, where), why]))
+    return replace(run, valid=False, reason=": ".join(filter(None, [run.file, why])))
 
 
 def _without_span(run: Run, span: str, reason: str) -> Run:
@@ -97,19 +96,19 @@ def _without_span(run: Run, span: str, reason: str) -> Run:
         endpoint=run.endpoint,
         summaries={},
         valid=False,
-        reason=": ".join(filter(None, [_file(run), reason])),
+        reason=": ".join(filter(None, [run.file, reason])),
     )
 
 
-def _file(run: Run) -> str | None:
-    """Where the run is to be found; runs of a result have numbers for that."""
-    return "" if "://" in (run.endpoint or "") else run.endpoint
+def _of_span(run: Run, why: str) -> str:
+    return why if run.span == REQUEST else f"{run.span}: {why}"
 
 
 def _failing(run: Run, limit: float) -> str | None:
     share = run.errors / run.requests if run.requests else 0.0
     # The words of `tare run`, whose runs are held against the plan's limit.
-    return f"{share:.2%} of the requests failed, above {limit:.2%}" if share > limit else None
+    why = f"{share:.2%} of the requests failed, above {limit:.2%}"
+    return _of_span(run, why) if share > limit else None
 
 
 def _odd(run: Run, limit: float) -> str | None:
@@ -117,10 +116,15 @@ def _odd(run: Run, limit: float) -> str | None:
         return why
     share = run.zeros / run.answered if run.answered else 0.0
     if share > limit:
-        return f"{share:.2%} of the requests took no time, above {limit:.2%}"
+        return _of_span(run, f"{share:.2%} of the requests took no time, above {limit:.2%}")
     behind, orphans = run.conduct.behind, run.conduct.orphans
     if behind > OTHER_LOAD:
-        return f"the rate was {behind:.1%} below the intended rate: lower the intended rate"
+        why = f"the rate was {behind:.1%} below the intended rate: lower the intended rate"
+        return _of_span(run, why)
     if orphans > limit:
-        return f"{orphans:.2%} of the spans lack their parent span: record complete traces"
+        option = "--max-errors" if run.file else "max_errors of the plan"
+        return (
+            f"{orphans:.2%} of the spans lack their parent span, above {limit:.2%}: record complete"
+            f" traces, or allow more with {option}"
+        )
     return None

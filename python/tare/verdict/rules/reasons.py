@@ -33,7 +33,7 @@ THE_SAME = 0.0001
 def lost(evidence: Evidence) -> str:
     """Which runs do not count, and what is left."""
     return (
-        f"{count(len(evidence.invalid), 'run')} failed ({listed(evidence.invalid, SHOWN, '; ')}),"
+        f"{count(sum(evidence.failed), 'run')} failed ({listed(evidence.invalid, SHOWN, '; ')}),"
         f" which leaves {_runs(evidence, evidence.runs)} of {evidence.planned}."
     )
 

@@ -79,7 +79,7 @@ def not_counted(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
     lines = [
         (run.condition, where, f"{cause}: the run does not count")
         for run in found.values()
-        for where, cause in [_where(run)]
+        for where, cause in [run.failure]
     ]
     yield from grouped(lines, "run")
     if not experiment.paired:
@@ -90,14 +90,6 @@ def not_counted(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
         lacking = [str(block) for block in blocks if block not in there]
         if lacking:
             yield f"no run of '{name}' in block {', '.join(lacking)}: not compared there"
-
-
-def _where(run: Run) -> tuple[str, str]:
-    """A file by its name, with which its reason begins; another run by its number."""
-    reason = run.reason or ""
-    if run.endpoint and reason.startswith(f"{run.endpoint}: "):
-        return run.endpoint, reason.removeprefix(f"{run.endpoint}: ")
-    return f"run {run.run} ({run.condition}, block {run.block})", reason
 
 
 def order(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
