@@ -78,6 +78,19 @@ def test_what_is_wrong_with_traces_is_said(tmp_path: Path) -> None:
     assert "begin before their parent span" in text
 
 
+def test_names_are_whole_in_80_columns(tmp_path: Path) -> None:
+    paths = [f"/api/v1/customers/{{id}}/orders/{{id}}/{part}/confirm" for part in ("a", "b")]
+    spans = [span(1, name[-9], f"GET {name}", 5, 10) for name in (*paths, f"/{'x' * 120}")]
+    text = in_process.tare("spans", "show", written(tmp_path / "a.json", spans), COLUMNS="80")
+    lines = text.stdout.splitlines()[1:]
+    assert max(map(len, lines)) <= 80
+    for path in paths:
+        assert f"  shop: GET {path}" in lines
+    assert "x" * 120 in "".join(line.strip() for line in lines)
+    numbers = [line for line in lines if line.endswith("10.0 µs")]
+    assert len(numbers) == len(spans)
+
+
 def test_several_files_and_an_attribute(tmp_path: Path) -> None:
     paths = [
         written(tmp_path / name, [span(1, "a", "GET /", 0, took)])

@@ -15,11 +15,12 @@ from tare.errors import InputError
 from tare.terminal import aligned, json_text, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from tare.samples.fetch import Fetched, Window
     from tare.samples.read.span_file import SpanFile
 
+INDENT = "  "
 COLUMNS = ("span", "spans", "per second", "per trace", "errors", "p50", "p95", "p99")
 
 
@@ -199,5 +200,23 @@ def _lines(file: SpanFile) -> Iterator[str]:
             for one in file.kinds
         ),
     ]
-    for cells in aligned(rows, get_terminal_size().columns - 2 * len(COLUMNS)):
-        yield f"  {'  '.join(cells)}"
+    width = get_terminal_size().columns
+    for line in _table(rows, width - len(INDENT)):
+        yield f"{INDENT}{line}"
+
+
+def _table(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+    """Names before their numbers, or above if both have no room in a line: names are never cut."""
+    from textwrap import wrap
+
+    names = [printable(row[0]) for row in rows]
+    cells = [*aligned([["", *row[1:]] for row in rows], width)]
+    numbers = ["  ".join(row[1:]) for row in cells]
+    longest = max(map(len, names))
+    if longest + len(INDENT) + len(numbers[0]) <= width:
+        for name, rest in zip(names, numbers, strict=True):
+            yield f"{name:{longest}}{INDENT}{rest}"
+        return
+    for name, rest in zip(names, numbers, strict=True):
+        yield from wrap(name, width, subsequent_indent=INDENT)
+        yield f"{INDENT}{rest}"

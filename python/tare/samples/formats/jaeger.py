@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 from tare.samples.formats.asked import NOTHING, Asked
 from tare.samples.formats.json_file import number, stored, whole
 from tare.samples.formats.source import Source
-from tare.samples.formats.span_names import attribute, full_name, host, plain
+from tare.samples.formats.span_names import (
+    attribute,
+    full_name,
+    host,
+    keys_in,
+    plain,
+    ungrouped,
+)
 from tare.samples.formats.times import NANOSECONDS
 from tare.samples.sql import column as sql
 
@@ -27,9 +34,8 @@ def read(backend: Database, path: Path, asked: Asked = NOTHING) -> Source:
         processes=traces.of["processes"], span=traces.of["spans"].json_list.unnest()
     )
     process: Any = spans.processes.entry(spans.span["processID"].json_text)
-    return Source(
-        samples_of(stored(backend, spans.select(spans.span, process=process), path), asked)
-    )
+    table = stored(backend, spans.select(spans.span, process=process), path)
+    return Source(samples_of(table, asked), ungrouped=ungrouped_of(table, asked))
 
 
 def samples_of(table: Table, asked: Asked) -> Table:
@@ -54,6 +60,12 @@ def samples_of(table: Table, asked: Asked) -> Table:
         span_id=span["spanID"].json_text,
         parent_id=parent.nullif(""),
     )
+
+
+def ungrouped_of(table: Table, asked: Asked) -> str | None:
+    """As `Source.ungrouped`, of such a table."""
+    known = (table.select(key=keys_in(of, "tags")) for of in (table.span, table.process))
+    return ungrouped(asked.group_by, table, _grouped(table, asked), *known)
 
 
 def _parent(span: Any) -> Any:

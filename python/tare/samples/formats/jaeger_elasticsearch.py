@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tare.samples.formats.asked import NOTHING, Asked
 from tare.samples.formats.csv_file import opened
-from tare.samples.formats.jaeger import samples_of
+from tare.samples.formats.jaeger import samples_of, ungrouped_of
 from tare.samples.formats.json_file import lines, stored, whole
 from tare.samples.formats.json_lines import require
 from tare.samples.formats.source import Source
@@ -38,4 +38,4 @@ def read(backend: Database, path: Path, asked: Asked = NOTHING) -> Source:
     spans = spans.filter(spans.span["spanID"].notnull())
     table = stored(backend, spans.select("span", process=spans.span["process"]), path)
     require(table, broken, path, "span")
-    return Source(samples_of(table, asked), broken)
+    return Source(samples_of(table, asked), broken, ungrouped=ungrouped_of(table, asked))

@@ -10,7 +10,14 @@ from tare.samples.formats.asked import NOTHING, Asked
 from tare.samples.formats.json_file import lines, number, stored
 from tare.samples.formats.json_lines import require
 from tare.samples.formats.source import Source
-from tare.samples.formats.span_names import attribute, full_name, host, plain
+from tare.samples.formats.span_names import (
+    attribute,
+    full_name,
+    host,
+    keys_in,
+    plain,
+    ungrouped,
+)
 from tare.samples.sql import column as sql
 from tare.samples.sql.engine import count_rows
 
@@ -60,7 +67,11 @@ def read(backend: Database, path: Path, asked: Asked = NOTHING) -> Source:
         span_id=span["spanId"].json_text,
         parent_id=span["parentSpanId"].json_text.nullif(""),
     )
-    return Source(samples, broken)
+    known = (
+        table.select(key=keys_in(table.span, "attributes")),
+        resources.select(key=keys_in(resources.of, "resource.attributes")),
+    )
+    return Source(samples, broken, ungrouped=ungrouped(key, table, group, *known))
 
 
 def _value(of: Any, pairs: str, key: str) -> Any:

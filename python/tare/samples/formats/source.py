@@ -27,5 +27,7 @@ class Source:
     since_start: bool = False
     """Whether `start_ns` counts from the beginning of the run, not of 1970."""
     notes: tuple[str, ...] = ()
+    ungrouped: str | None = None
+    """That no span has the attribute by which spans are separated; None if some have it."""
     assumed_unit: str | None = None
     """The unit that durations were read in, where neither the file nor the user states one."""

@@ -6,13 +6,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tare.samples.sql import column as sql
+
+if TYPE_CHECKING:
+    from tare.samples.sql.table import Table
 
 KINDS = ("server", "client", "producer", "consumer")
 HOSTS = ("host.name", "k8s.pod.name", "service.instance.id", "hostname", "ip")
 """Attributes of a service's resource or process: equal values mean the same clock."""
+SHOWN = 12
+"""Attributes that are named if another one does not exist."""
 _KIND = re.compile(rf" \(({'|'.join(KINDS)})\)(?: \[.*\])?$", re.DOTALL)
 
 
@@ -49,6 +54,25 @@ def attribute(of: Any, pairs: str, key: str) -> Any:
     )
     place = keys.index(json_string(key))
     return (place >= 0).ifelse(values[place], sql.null("string"))
+
+
+def keys_in(of: Any, pairs: str) -> Any:
+    """The keys among `pairs`, as `attribute` reads them: a list of texts for each row."""
+    return plain(sql.function("JSON_EXTRACT", of, f"$.{pairs}[*].key").unnest())
+
+
+def ungrouped(key: str | None, spans: Table, group: Any, *known: Table) -> str | None:
+    """What to say if no row of `spans` has the attribute `key`, whose values are `group`.
+
+    `known` are tables with the attributes that there are, in a column `key`.
+    """
+    if key is None or spans.filter(group.notnull()).limit(1).rows():
+        return None
+    rows = sql.union(*known).distinct().order_by("key").limit(SHOWN + 1).rows()
+    names = [row["key"] for row in rows if row["key"] is not None]
+    more = " and others" if len(names) > SHOWN else ""
+    there = f"there are {', '.join(names[:SHOWN])}{more}" if names else "there are none"
+    return f"--group-by: no span has the attribute '{key}'; {there}"
 
 
 def plain(value: Any) -> Any:

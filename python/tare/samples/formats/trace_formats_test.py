@@ -186,6 +186,32 @@ def test_spans_grouped_by_an_attribute(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_an_attribute_that_no_span_has(tmp_path: Path) -> None:
+    some = {"attributes": [{"key": "tier", "value": {"stringValue": "gold"}}]}
+    process = {"p": {"serviceName": "shop", "tags": tags(zone="a")}}
+    spans = [document("GET /", "b1", 0, 9, tags=tags(tier="gold")) | {"processID": "p"}]
+    del spans[0]["startTimeMillis"]
+    texts = {
+        otlp([span("buy", 0, 1, **some)]): "host.cpus, service.name, tier",
+        json.dumps(CALL): "error",
+        "".join(f"{json.dumps(one)}\n" for one in DOCUMENTS): "error, span.kind",
+        json.dumps({"data": [{"spans": spans, "processes": process}]}): "tier, zone",
+    }
+    for text, there in texts.items():
+        message = f"^--group-by: no span has the attribute 'Tier'; there are {there}$"
+        with pytest.raises(InputError, match=message):
+            names(tmp_path, text, "Tier")
+
+
+def test_an_attribute_that_no_span_of_one_file_has(tmp_path: Path) -> None:
+    for name in ("old", "new"):
+        some = {"attributes": [{"key": name, "value": {"stringValue": "gold"}}]}
+        (tmp_path / name).write_text(otlp([span("buy", 0, 1, **some)]))
+    paths = {name: [tmp_path / name] for name in ("old", "new")}
+    warnings = read_files(paths, "old", asked=Asked(group_by="old")).warnings
+    assert any("no span has the attribute 'old'; there are host.cpus, new" in x for x in warnings)
+
+
 def test_only_spans_have_attributes(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text(f"start_time,response_time\n{T},5\n")

@@ -11,7 +11,7 @@ from tare.samples.formats.asked import NOTHING, Asked
 from tare.samples.formats.json_file import number, stored, whole
 from tare.samples.formats.json_lines import require
 from tare.samples.formats.source import Source
-from tare.samples.formats.span_names import full_name, plain
+from tare.samples.formats.span_names import full_name, plain, ungrouped
 from tare.samples.formats.times import NANOSECONDS
 from tare.samples.sql import column as sql
 
@@ -65,7 +65,9 @@ def read(backend: Database, path: Path, asked: Asked = NOTHING) -> Source:
         span_id=is_client.ifelse(joined.id + CLIENT, joined.id),
         parent_id=joined.is_shared.ifelse(joined.id + CLIENT, joined.parent),
     )
-    return Source(samples)
+    known = table.select(key=sql.function("JSON_KEYS", table.span["tags"]).unnest())
+    own = None if asked.group_by is None else table.span["tags"][asked.group_by]
+    return Source(samples, ungrouped=ungrouped(asked.group_by, table, own, known))
 
 
 def _listed(value: Any) -> Any:

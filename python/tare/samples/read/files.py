@@ -89,6 +89,9 @@ def open_files(
         empty = [one.reason for one in runs if one.condition == condition and one.requests is None]
         if len(empty) == len(conditions[condition]):
             raise InputError(f"{empty[0]} (no file of '{condition}' has a request)")
+    read = [one.requests for one in runs if isinstance(one.requests, Requests)]
+    if read and read[0].ungrouped and all(one.ungrouped for one in read):
+        raise InputError(read[0].ungrouped)
     lines = [
         (one.condition, one.path, line.removeprefix(f"{one.path}: "))
         for one in runs

@@ -43,8 +43,9 @@ class Requests:
     """The share of its rows that are no requests: they are left out."""
     stepped: str | None = None
     """How far its clock was set back on the way: what such times say is not known."""
+    ungrouped: str | None = None
     assumed_unit: str | None = None
-    """As in its `Source`."""
+    """As in its `Source`, like `ungrouped`."""
 
 
 def tidy(backend: Database, source: Source, name: str) -> Requests:
@@ -65,7 +66,7 @@ def tidy(backend: Database, source: Source, name: str) -> Requests:
         backend.drop_table(one)
     timed = "start_ns" in raw.columns
     good = usable(raw, raw.unanswered if "unanswered" in raw.columns else sql.literal(False))
-    warnings = [*source.notes]
+    warnings = [*source.notes, *filter(None, [source.ungrouped])]
     bad = raw.filter(~good).order_by("row")
     timed_alone = timed and "span" not in raw.columns
     counted = _counted(raw.mutate(good=good), timed_alone)
@@ -106,7 +107,16 @@ def tidy(backend: Database, source: Source, name: str) -> Requests:
         backend.drop_table(one)
     told = tuple(f"{name}: {one}" for one in warnings)
     lost = lost_share(unreadable, unreadable + rows)
-    return Requests(stored, timed, told, source.since_start, lost, stepped, source.assumed_unit)
+    return Requests(
+        stored,
+        timed,
+        told,
+        source.since_start,
+        lost,
+        stepped,
+        source.ungrouped,
+        source.assumed_unit,
+    )
 
 
 def _without_resent_spans(backend: Database, spans: Table, rows: int) -> tuple[Table, int]:

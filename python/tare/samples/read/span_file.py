@@ -70,6 +70,8 @@ def read_spans(path: Path, group_by: str | None = None) -> SpanFile:
             f" {', '.join(TRACES)}"
         )
     requests = tidy(backend, found, str(path))
+    if requests.ungrouped is not None:
+        raise InputError(f"{path}: {requests.ungrouped}")
     table = requests.table.mutate(run=sql.literal(1))
     start: Any = table.start_ns
     (whole,) = table.aggregate(
