@@ -246,7 +246,7 @@ def test_a_service_that_ends_during_the_load_is_named(experiment: Experiment) ->
     ("old", "new", "message"),
     [
         ('beside = "store"', 'beside = "user"', 'services[2].beside: found "user"'),
-        ("{store.port}", "{front.port}", "expected the address or port of one of store"),
+        ("{store.port}", "{front.port}", "address or port of a service above it (store"),
         ('name = "users"', 'name = "store"', "different names of services"),
         ('at = "users"', 'at = "front"', "expected one of services: store, users"),
         ('"spans", at', '"link", at', "at: found an unknown key"),

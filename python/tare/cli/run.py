@@ -14,6 +14,7 @@ from tare.cli.shared.experiment import ExperimentOptions, read_plan
 from tare.cli.shared.options import given_options, number, option, with_groups
 from tare.cli.shared.outcome import Outcome, OutcomeOptions
 from tare.cli.shared.progress import Bar, Lines, duration
+from tare.cli.shared.streams import tell
 from tare.errors import InputError, InterruptionError
 from tare.terminal import json_text, printable
 
@@ -139,9 +140,11 @@ def run(
         experiment,
     )
     if isolate is not None:
-        from tare.plan import isolated
+        from tare.plan import isolated, left_out
 
-        plan = isolated(plan, isolate)
+        whole, plan = plan, isolated(plan, isolate)
+        for line in left_out(whole, isolate):
+            tell(f"warning: {line}")
     if print_plan:
         print(plan.text, end="")
         return
@@ -205,10 +208,12 @@ def conclude(folder: Path, outcome: Outcome) -> None:
         judgement = judgement.warned(unwritten)
     write_verdicts(folder, judgement)
     report = write(folder, measured)
+    # Most recommendations are broken by so short a run, and it shows nothing that they could limit.
+    answers = [] if judgement.smoke else recommendations.short(recommendations.stored(folder))
     lines = [
         *environments.short(read_manifest(folder)),
         *told(judgement.controls, *controls.standing()),
-        *recommendations.short(recommendations.stored(folder)),
+        *answers,
     ]
     outcome.tell(judgement, after="\n".join(map(printable, [*lines, f"report: {report}"])))
     outcome.gate(judgement)

@@ -59,7 +59,7 @@ def test_layers_stand_at_the_replicas_and_not_at_the_balancer() -> None:
             "expected another name than users-2, which is a replica of users",
         ),
         ("{users.port}", "{users.prot}", "expected {users.address} or {users.port} instead of"),
-        ("{users.port}", "{users-1.port}", "expected the address or port of one of users that is"),
+        ("{users.port}", "{users-1.port}", "expected the address or port of a service above it"),
     ],
 )
 def test_what_replicas_cannot_be(old: str, new: str, message: str) -> None:

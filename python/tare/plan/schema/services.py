@@ -150,15 +150,15 @@ def check(needed: Sequence[NeededService], service: Service) -> None:
     above: list[str] = []
     for number, one in enumerate((*needed, service)):
         place = ("services", number) if one is not service else ("service",)
-        known = ", ".join(above) or "services"
+        known = ", ".join(above) or "there is none"
         if isinstance(one, NeededService) and one.name in above:
             raise expected(f'different names of services (found "{one.name}" twice)', *place)
         if one.beside is not None and one.beside not in above:
-            raise expected(f"one of {known} that is above it", *place, "beside")
+            raise expected(f"a service above it ({known})", *place, "beside")
         for text in (*one.command, *one.environment.values()):
             if other := next((name for name in services_named(text) if name not in above), None):
                 raise expected(
-                    f"the address or port of one of {known} that is above it, not of {other}",
+                    f"the address or port of a service above it ({known}), not of {other}",
                     *place,
                     "command",
                 )

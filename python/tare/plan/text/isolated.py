@@ -2,7 +2,7 @@
 """The plan of one of the services that a plan's service needs, under load by itself."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tare.plan.schema.plan import Plan
@@ -12,6 +12,9 @@ from tare.plan.text.parser import parse, refused
 from tare.plan.text.toml_text import toml_text
 
 _LONGEST_NAME = 64
+WHOLE_MACHINE = ("agent", "map")
+"""Types of layers that are at no service."""
+Table = Mapping[str, Any]
 
 
 def isolated(plan: Plan, name: str) -> Plan:
@@ -23,7 +26,8 @@ def isolated(plan: Plan, name: str) -> Plan:
     by_name = {one.name: one for one in plan.services}
     if name not in by_name:
         known = ", ".join(by_name) or "nothing"
-        raise refused(plan, ("services",), expected(f"a service {name} (it has {known})"))
+        wanted = f"a service {name} (it has {known}; without --isolate, [service] has the load)"
+        raise refused(plan, ("services",), expected(wanted))
     chosen = by_name[name]
     number = plan.services.index(chosen)
     _require_load(plan, chosen, number)
@@ -35,14 +39,41 @@ def isolated(plan: Plan, name: str) -> Plan:
         if key not in ("name", "path", "container")
     }
     others = [one for one in data["services"] if one["name"] in needed]
+    conditions = [_condition(one, name, needed) for one in data["conditions"]]
+    _require_difference(plan, name, conditions)
     changed = {
         "name": f"{plan.name}-{name}"[:_LONGEST_NAME],
         "service": table,
         "services": others,
         "load": {**data.get("load", {}), "path": chosen.path},
-        "conditions": [_condition(one, name, needed) for one in data["conditions"]],
+        "conditions": conditions,
     }
     return parse(toml_text({**data, **changed}), plan.source[0], plan.folder)
+
+
+def left_out(plan: Plan, name: str) -> list[str]:
+    """A line for each layer that `isolated` leaves out, because its service does not run."""
+    by_name = {one.name: one for one in plan.services}
+    kept = {name, *_needed(by_name[name], by_name)}
+    return [
+        f"--isolate {name}: condition '{one['name']}' is measured without the layer {layer['type']}"
+        f" at {layer.get('at', '[service]')}, which does not run"
+        for one in tomllib.loads(plan.text)["conditions"]
+        for layer in one.get("layers", [])
+        if layer.get("at") not in kept and layer["type"] not in WHOLE_MACHINE
+    ]
+
+
+def _require_difference(plan: Plan, name: str, conditions: Sequence[Table]) -> None:
+    """Refuses conditions that differ only by layers of services that do not run."""
+    first, *others = (one.get("layers", []) for one in conditions)
+    differed = plan.compare == "conditions" and any(one.layers for one in plan.conditions)
+    if differed and others and all(one == first for one in others):
+        wanted = (
+            f"a layer at {name} or at a service that it needs: with --isolate {name}, all"
+            " conditions are equal"
+        )
+        raise refused(plan, ("conditions", 1, "layers"), expected(wanted))
 
 
 def _require_load(plan: Plan, service: NeededService, number: int) -> None:
@@ -67,7 +98,7 @@ def _needed(service: Service, by_name: Mapping[str, NeededService]) -> set[str]:
     return named.union(*(_needed(by_name[name], by_name) for name in named))
 
 
-def _condition(table: Mapping[str, Any], name: str, needed: set[str]) -> dict[str, Any]:
+def _condition(table: Table, name: str, needed: set[str]) -> dict[str, Any]:
     """A condition with the layers of the service, of what it needs, and of the whole machine."""
     layers = []
     for layer in table.get("layers", []):
@@ -75,6 +106,6 @@ def _condition(table: Mapping[str, Any], name: str, needed: set[str]) -> dict[st
             alone = {key: value for key, value in layer.items() if key != "at"}
             # Its spans keep their name.
             layers.append({"service": name, **alone} if layer["type"] == "spans" else alone)
-        elif layer.get("at") in needed or layer["type"] in ("agent", "map"):
+        elif layer.get("at") in needed or layer["type"] in WHOLE_MACHINE:
             layers.append(layer)
     return {**table, "layers": layers}

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from tare.errors import InputError
-from tare.plan import Plan, TareLoad, isolated, parse
+from tare.plan import Plan, TareLoad, isolated, left_out, parse
 
 TEXT = """\
 name = "shop"
@@ -66,10 +66,37 @@ def test_a_service_has_the_load_with_what_it_needs() -> None:
     assert parse(alone.text, "again", Path("/plans")).model_dump() == alone.model_dump()
 
 
+def test_layers_at_services_that_do_not_run_are_named() -> None:
+    assert left_out(plan(), "payments") == [
+        "--isolate payments: condition 'slow' is measured without the layer wrap at [service],"
+        " which does not run",
+        "--isolate payments: condition 'slow' is measured without the layer env at cache, which"
+        " does not run",
+    ]
+
+
+def test_conditions_that_differ_elsewhere_are_refused() -> None:
+    """In the whole application, only the cache has another layer."""
+    text = TEXT.replace('at = "payments"', 'at = "cache"').replace('at = "users"', 'at = "cache"')
+    with pytest.raises(InputError) as error:
+        isolated(plan(text), "payments")
+    assert "expected a layer at payments or at a service that it needs" in str(error.value)
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("orders", TEXT, "expected a service orders (it has store, users, cache, payments)"),
+        (
+            "orders",
+            TEXT,
+            "expected a service orders (it has store, users, cache, payments; without --isolate,"
+            " [service] has the load)",
+        ),
+        (
+            "store",
+            TEXT.replace("store {port}", 'store {port}"\npath = "/" #'),
+            "with --isolate store, all conditions are equal",
+        ),
         ("store", TEXT, "shop.toml:3: services[1].path: found nothing, expected a path"),
         ("cache", TEXT, "services[3].container: found true, expected no container"),
         (

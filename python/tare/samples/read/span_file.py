@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 
     from tare.samples.sql.table import Table
 
+OTHERS = ("arrow", "parquet", "tare-log")
+"""Formats that may have traces."""
+NONE = (
+    "is not a file of traces; expected OpenTelemetry's JSON lines, JSON of Jaeger or Zipkin,"
+    " Jaeger's documents in Elasticsearch, or a file of 'tare spans receive' or 'fetch'"
+)
 QUANTILES = (0.5, 0.95, 0.99)
 
 
@@ -63,12 +69,11 @@ def read_spans(path: Path, group_by: str | None = None) -> SpanFile:
     """
     backend = connect()
     asked = Asked(group_by=group_by)
+    if path.is_file() and detect(path) not in (*TRACES, *OTHERS):
+        raise InputError(f"{path}: {NONE}")
     found = read(backend, path, asked=asked)
     if isinstance(found, Counted) or not set(found.samples.columns) >= {*IDS, "start_ns"}:
-        raise InputError(
-            f"{path}: has no traces, its format is {detect(path)}; expected one of"
-            f" {', '.join(TRACES)}"
-        )
+        raise InputError(f"{path}: {NONE}")
     requests = tidy(backend, found, str(path))
     if requests.ungrouped is not None:
         raise InputError(f"{path}: {requests.ungrouped}")
