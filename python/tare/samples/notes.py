@@ -13,6 +13,12 @@ class Note(str):
     __slots__ = ()
 
 
+class TraceWarning(str):
+    """A warning about critical paths: the terminal prints it below them."""
+
+    __slots__ = ()
+
+
 def grouped(lines: Iterable[tuple[str, str, str]], kind: str) -> Iterator[str]:
     """One line for each condition and cause, of lines as (condition, where, cause).
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from tare.errors import InputError
 from tare.samples.model import Experiment, Run
-from tare.samples.notes import Note
 from tare.stats.multiplicity import benjamini_hochberg
 from tare.verdict.evidence.adjusted import adjusted, family_factors
 from tare.verdict.evidence.evidence import CPU, EXPLORED, LATENCIES, Evidence
@@ -157,8 +156,7 @@ def _warnings(experiment: Experiment, evidence: Sequence[Evidence]) -> list[str]
 
 
 def _named(name: str, line: str) -> str:
-    named = f"{name}: {line}" if name else line
-    return Note(named) if isinstance(line, Note) else named
+    return type(line)(f"{name}: {line}" if name else line)
 
 
 def _check(experiment: Experiment) -> None:

@@ -9,6 +9,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING
 
 from tare.cli.shared.reason_lines import name_of, reason_lines
+from tare.samples.notes import TraceWarning
 from tare.terminal import has_colours, printable, styled
 
 if TYPE_CHECKING:
@@ -69,6 +70,9 @@ def _lines(judgement: Judgement, history: Sequence[str], paint: _Paint) -> Itera
 
         for head, rest in trace_lines(judgement.traces, paint.width, many):
             yield paint.paragraph(head, "bold", rest) if head else paint(rest, "")
+    about_traces = [one for one in judgement.warnings if isinstance(one, TraceWarning)]
+    yield from _warnings(about_traces, paint)
+    if judgement.traces or about_traces:
         yield ""
     yield from _table(judgement, many, paint)
     yield ""
@@ -82,11 +86,16 @@ def _lines(judgement: Judgement, history: Sequence[str], paint: _Paint) -> Itera
         yield ""
     for line in history:
         yield paint.paragraph("", "", line)
-    if judgement.warnings:
+    others = [one for one in judgement.warnings if not isinstance(one, TraceWarning)]
+    if others:
         yield ""
-    for warning in judgement.warnings[:WARNINGS]:
-        yield paint.paragraph("warning:", "yellow", f" {warning}")
-    if (more := len(judgement.warnings) - WARNINGS) > 0:
+    yield from _warnings(others, paint)
+
+
+def _warnings(lines: Sequence[str], paint: _Paint) -> Iterator[str]:
+    for line in lines[:WARNINGS]:
+        yield paint.paragraph("warning:", "yellow", f" {line}")
+    if (more := len(lines) - WARNINGS) > 0:
         yield f"and {more} more: see --json"
 
 

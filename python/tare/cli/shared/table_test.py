@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tare.cli.shared.table import WARNINGS, written
+from tare.samples.notes import TraceWarning
 from tare.verdict import Comparison, Judgement
 from tare.verdict.judgement import Role
 
@@ -106,6 +107,13 @@ def test_more_than_five_warnings_are_counted() -> None:
     text = written(Judgement((LARGE,), tuple(f"cause {number}" for number in range(9))))
     assert text.count("warning:") == WARNINGS
     assert "and 4 more: see --json" in text
+
+
+def test_warnings_about_critical_paths_come_before_the_table() -> None:
+    text = written(Judgement((LARGE,), ("another cause", TraceWarning("clocks differ"))))
+    assert text.startswith("warning: clocks differ\n\na condition with a long name")
+    assert text.endswith("\nwarning: another cause\n")
+    assert text.count("warning:") == 2
 
 
 def test_without_a_comparison_there_is_no_table() -> None:

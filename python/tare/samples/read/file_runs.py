@@ -14,7 +14,7 @@ from tare.samples.describe.traces import Traces, traces
 from tare.samples.describe.warm_up_cuts import SHAPE, Look
 from tare.samples.formats.asked import NOTHING, Asked
 from tare.samples.model import Conduct, Experiment, Run
-from tare.samples.notes import grouped
+from tare.samples.notes import TraceWarning, grouped
 from tare.samples.read.files import Files, RunFile, WarmUp, open_files, span_of
 from tare.samples.read.sort_by_time import Requests
 from tare.samples.sql import column as sql
@@ -110,9 +110,8 @@ def _traces(files: Files) -> Traces:
 def _trace_warnings(files: Files, traced: Traces) -> Iterator[str]:
     """What is wrong with the traces of the files."""
     runs = [(files.runs[number - 1], lines) for number, lines in traced.lines.items()]
-    return grouped(
-        [(one.condition, one.path, line) for one, lines in runs for line in lines], "file"
-    )
+    lines = [(one.condition, one.path, line) for one, lines in runs for line in lines]
+    return map(TraceWarning, grouped(lines, "file"))
 
 
 def _tables(files: Files) -> Iterator[tuple[int, Table]]:

@@ -20,7 +20,7 @@ from tare.samples.describe.warm_up_cuts import Look, Looks, look, nothing
 from tare.samples.engines import StoredHistograms, open_engine
 from tare.samples.manifest import Manifest, RunEntry
 from tare.samples.model import REQUEST, Conduct, Experiment, Run
-from tare.samples.notes import grouped, of_lab
+from tare.samples.notes import TraceWarning, grouped, of_lab
 from tare.samples.read.result import Result, open_result, readable
 from tare.samples.sql.column import functions_of
 from tare.samples.sql.engine import connect
@@ -317,7 +317,7 @@ def _trace_warnings(entries: Sequence[RunEntry], traced: Traces) -> Iterator[str
         for entry in entries
         for line in traced.lines.get(entry.run, ())
     ]
-    return grouped(lines, "run")
+    return map(TraceWarning, grouped(lines, "run"))
 
 
 def _alarming(manifest: Manifest) -> Iterator[str]:
