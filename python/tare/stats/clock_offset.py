@@ -38,25 +38,22 @@ class Offset:
 def offsets(low: Times, high: Times) -> list[Offset] | None:
     """The offsets that calls (n,), in order of time, allow from `low` to `high` in ns.
 
-    If no offset fits nearly all calls, each half has its own, and so on: clocks can drift. None if
-    some part of `FEWEST` calls has no such offset. Bounds with `low` above `high` allow nothing.
+    If no offset fits nearly all calls, each half has its own, and so on: clocks drift, and are set.
+    None if too many calls are in parts of `FEWEST` calls without such an offset. Bounds with `low`
+    above `high` allow nothing.
     """
-    found = []
-    for part in _parts(low, high, 0):
-        if part is None:
-            return None
-        found.append(part)
-    return found
+    parts = [*_parts(low, high, 0)]
+    fitting = sum(calls for _, calls in parts)
+    return [one for one, _ in parts] if fitting >= (1 - ODD) * low.size > 0 else None
 
 
-def _parts(low: Times, high: Times, first: int) -> Iterator[Offset | None]:
+def _parts(low: Times, high: Times, first: int) -> Iterator[tuple[Offset, int]]:
+    """Parts with an offset, and their numbers of calls."""
     start, end, calls = _most_common(low, high)
     middle = low.size // 2
     if calls >= (1 - ODD) * low.size > 0:
-        yield Offset(first, start, end)
-    elif middle < FEWEST:
-        yield None
-    else:
+        yield Offset(first, start, end), low.size
+    elif middle >= FEWEST:
         yield from _parts(low[:middle], high[:middle], first)
         yield from _parts(low[middle:], high[middle:], first + middle)
 

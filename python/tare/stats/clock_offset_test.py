@@ -37,6 +37,14 @@ def test_a_clock_that_drifts_has_an_offset_for_each_part() -> None:
         assert fits >= 0.95 * (upto - one.first)
 
 
+def test_a_clock_that_was_set_has_two_offsets() -> None:
+    calls = [(0, 10)] * 490 + [(100, 110)] * 510
+    parts = found(calls)
+    assert parts is not None
+    assert {(one.low, one.high) for one in parts} == {(0, 10), (100, 110)}
+    assert found([(0, 10), (100, 110)] * 500) is None
+
+
 @given(st.lists(st.tuples(BOUND, BOUND), min_size=1, max_size=2 * FEWEST - 1))
 def test_no_other_offset_fits_more_calls(calls: list[tuple[int, int]]) -> None:
     def fitting(offset: int) -> int:

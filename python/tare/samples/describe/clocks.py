@@ -154,7 +154,7 @@ def _setting(calls: _Calls) -> _Setting | None:
     still, clear = np.zeros(served.size, np.int64), np.zeros(served.size, np.bool_)
     found = _offsets(calls) if is_early or waited.sum() >= FEWEST_CALLS else None
     if found is not None:
-        return _Setting(calls.sign * found, clear, "offset")
+        return _Setting(calls.sign * found, clear, "offset") if found.any() else None
     if not is_early:
         return _Setting(still, clear, "late")
     outside = waited & (calls.early | calls.late)

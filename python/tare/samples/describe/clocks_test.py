@@ -50,7 +50,7 @@ def call(generator: np.random.Generator) -> list[Span]:
 def found(
     request: Request,
     late: Mapping[str, Callable[[int], float]] | None = None,
-    host: str | None = None,
+    host: Callable[[str, int], str | None] = lambda *_: None,
     requests: int = REQUESTS,
 ) -> Mended:
     """The traces of requests; the clock of a service is late by so many ms at the nth request."""
@@ -59,7 +59,8 @@ def found(
         {
             "trace_id": f"{number}", "span_id": f"{place}", "ok": True, "place": number,
             "parent_id": None if span.up is None else f"{span.up}",
-            "span": f"{span.service}: work ({span.kind})", "service": span.service, "host": host,
+            "span": f"{span.service}: work ({span.kind})", "service": span.service,
+            "host": host(span.service, number),
             "start_ns": round(
                 (100 * number + span.begin + (late or {}).get(span.service, by(0))(number))
                 * MS
@@ -91,7 +92,7 @@ def test_clocks_that_agree_change_nothing() -> None:
     assert EQUAL.lines == ()
     assert not EQUAL.unclear.any()
     begins = sorted(EQUAL.spans.forest.begin.tolist())
-    assert begins == sorted(found(call, host="one").spans.forest.begin.tolist())
+    assert begins == sorted(found(call, host=lambda *_: "one").spans.forest.begin.tolist())
 
 
 @pytest.mark.parametrize("ms", [-5, -1, -0.4, 0.5, 1, 5, 300])
@@ -114,9 +115,19 @@ def test_a_small_difference_that_leaves_spans_inside_of_their_calls_changes_noth
 
 
 def test_programs_of_one_host_have_one_clock() -> None:
-    apart = found(call, {"bank": by(5)}, host="one")
+    apart = found(call, {"bank": by(5)}, host=lambda *_: "one")
     assert times(apart) != times(EQUAL)
     assert all("clock of 'bank'" not in line for line in apart.lines)
+
+
+def test_each_host_of_a_service_has_its_own_clock() -> None:
+    apart = found(
+        call,
+        {"bank": lambda number: (-3, 2, 6)[number % 3]},
+        lambda service, number: f"{number % 3}" if service == "bank" else service,
+    )
+    assert times(apart) == times(EQUAL)
+    assert "the clock of 'bank' is -3.01 to 6.01 ms ahead" in apart.lines[0]
 
 
 def test_a_clock_may_drift() -> None:
@@ -200,6 +211,18 @@ def test_where_nothing_shows_the_difference_there_is_no_path(kind: str) -> None:
     (line,) = traces.lines
     assert "60 of 60 server spans of 'bank' begin before the span of 'shop'" in line
     assert line.endswith("left out of the critical path")
+
+
+def test_calls_that_are_waited_for_show_that_others_are_not() -> None:
+    def both(_: np.random.Generator) -> list[Span]:
+        return [
+            Span("shop", "server", None, 0, 8),
+            Span("shop", "client", 0, 1, 3),
+            Span("bank", "server", 1, 1.2, 2.5),
+            Span("bank", "server", 0, 6, 5),
+        ]
+
+    assert found(both).lines == ()
 
 
 def test_few_calls_that_end_late_show_no_offset() -> None:
