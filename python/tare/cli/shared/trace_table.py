@@ -17,8 +17,8 @@ PARTS = 5
 ROOTS = 3
 MOST = 3
 """Spans that explain a change."""
-ENOUGH = 0.8
-"""The share of a change that they explain together, if so few do."""
+SMALL_REST = 0.2
+"""The share of a change that other spans may have, which are not named."""
 SMALL = 0.001
 """Changes by a smaller share of a request are not worth a sentence."""
 BETWEEN = 12
@@ -71,12 +71,12 @@ def _explained(one: TraceComparison) -> str:
     if abs(mean.difference) < least or (is_known and not mean.is_shown):
         moved = f", but {_listed(changed[:MOST])}" if changed else ""
         return f"requests show no change of their mean time{moved}"
-    along = [part for part in changed if part.critical_ns.difference * mean.difference > 0]
     explaining: list[SpanPart] = []
-    for part in along[:MOST]:
-        found = sum(other.critical_ns.difference for other in explaining)
-        if found / mean.difference < ENOUGH:
+    rest = sum(abs(part.critical_ns.difference) for part in changed)
+    for part in changed[:MOST]:
+        if rest > SMALL_REST * abs(mean.difference):
             explaining.append(part)
+            rest -= abs(part.critical_ns.difference)
     where = f", explained by {_listed(explaining)}" if explaining else ", in many spans"
     longer = "longer" if mean.difference > 0 else "less"
     proof = "" if is_known else "; too few runs to prove it"
@@ -89,7 +89,8 @@ def _listed(parts: Sequence[SpanPart]) -> str:
     named = (
         f"'{part.span}' ({duration(part.critical_ns.difference, signed=True)})" for part in parts
     )
-    return " and ".join(named)
+    *first, last = named
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _cells(change: Change) -> tuple[str, str, str, str]:
