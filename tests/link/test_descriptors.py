@@ -102,3 +102,26 @@ def test_no_child_has_a_raised_limit(way: str) -> None:
     run = linked.run(program, way, str(CHILDREN))
     assert (run.code, run.errors) == (0, "")
     assert run.counts["links"] > 0
+
+
+def test_set_with_a_copy_that_the_library_does_not_know_waits_for_tcp() -> None:
+    number = 1 << 17
+    if resource.getrlimit(resource.RLIMIT_NOFILE)[1] <= number:
+        pytest.skip("the hard limit of descriptors is not above 131,072")
+    script = f"""{linked.PAIR}
+import fcntl, resource, select
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+near, far = linked()
+epoll = select.epoll()
+epoll.register(far, select.EPOLLIN | select.EPOLLOUT)
+copy = select.epoll.fromfd(fcntl.fcntl(epoll.fileno(), fcntl.F_DUPFD, {number}))
+for _ in range(8):
+    near.sendall(b"question")
+    select.select([far], [], [])
+    assert copy.poll() == [(far.fileno(), select.EPOLLIN | select.EPOLLOUT)]
+    assert far.recv(8) == b"question"
+"""
+    run = linked.run(PYTHON, "-c", script)
+    assert (run.code, run.errors) == (0, "")
+    assert (run.counts["links"], run.counts["left"], run.counts["reset"]) == (2, 1, 0)

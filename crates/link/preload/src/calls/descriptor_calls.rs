@@ -45,10 +45,18 @@ pub fn duplicate(old: c_int, call: impl FnOnce() -> c_int) -> c_int {
     leave_for_child(old);
     let new = call();
     if new >= 0 && !state::is_child() {
-        DESCRIPTORS.duplicated(old, new);
-        epoll_sets::duplicated(old, new);
+        duplicated(old, new);
     }
     new
+}
+
+fn duplicated(old: c_int, new: c_int) {
+    DESCRIPTORS.duplicated(old, new);
+    if let Some(set) = epoll_sets::duplicated(old, new) {
+        let errno = real::errno();
+        closing::leave_set(set);
+        real::set_errno(errno);
+    }
 }
 
 pub fn duplicate_to(old: c_int, new: c_int, call: impl FnOnce() -> c_int) -> c_int {
@@ -65,8 +73,7 @@ pub fn duplicate_to(old: c_int, new: c_int, call: impl FnOnce() -> c_int) -> c_i
     }
     let new = call();
     if new >= 0 {
-        DESCRIPTORS.duplicated(old, new);
-        epoll_sets::duplicated(old, new);
+        duplicated(old, new);
     }
     new
 }

@@ -10,70 +10,77 @@ use crate::stream::eventfds;
 use crate::{kernel, state};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
 use libc::epoll_event;
 
-/// Descriptors of a set that are known.
-const COPIES: usize = 4;
+/// Descriptors that can be known as a set's.
+const MOST: usize = 1 << 17;
 
 struct Set {
     /// What no other set has, 0 if there is none.
     name: AtomicU64,
-    /// 1 + each of its descriptors, or 0.
-    fds: [AtomicU32; COPIES],
+    /// 1 + one of its descriptors, and the number of them.
+    fd: AtomicU32,
+    count: AtomicU32,
 }
 
 impl Set {
     const fn new() -> Self {
-        Self { name: AtomicU64::new(0), fds: [const { AtomicU32::new(0) }; COPIES] }
-    }
-
-    fn has(&self, fd: c_int) -> bool {
-        self.fds.iter().any(|place| place.load(Acquire) == fd as u32 + 1)
+        Self { name: AtomicU64::new(0), fd: AtomicU32::new(0), count: AtomicU32::new(0) }
     }
 
     fn descriptor(&self) -> Option<c_int> {
-        let mut fds = self.fds.iter().map(|place| place.load(Acquire));
-        fds.find(|fd| *fd != 0).map(|fd| fd as c_int - 1)
-    }
-
-    fn put(&self, fd: c_int) {
-        let put =
-            |place: &&AtomicU32| place.compare_exchange(0, fd as u32 + 1, AcqRel, Relaxed).is_ok();
-        let _ = self.fds.iter().find(put);
+        self.fd.load(Acquire).checked_sub(1).map(|fd| fd as c_int)
     }
 }
 
 static SETS: [Set; MOST_SETS] = [const { Set::new() }; MOST_SETS];
+/// 1 + the place of the set that each descriptor is of, 0 for none.
+static SET_OF: [AtomicU8; MOST] = [const { AtomicU8::new(0) }; MOST];
 static NAMES: AtomicU64 = AtomicU64::new(1);
-/// No set is beyond.
+/// No set, and no descriptor of one, is beyond.
 static HIGHEST: AtomicUsize = AtomicUsize::new(0);
+static HIGHEST_DESCRIPTOR: AtomicUsize = AtomicUsize::new(0);
 
 /// What a set of two descriptors cannot do as one does: once, or for one thread alone.
 const REFUSED: u32 = (libc::EPOLLONESHOT | libc::EPOLLEXCLUSIVE) as u32;
 
 pub fn created(fd: c_int) {
-    if fd < 0 || state::statistics().is_none() {
-        return;
-    }
-    closed(fd);
-    let name = NAMES.fetch_add(1, Relaxed);
-    for (number, set) in SETS.iter().enumerate() {
-        if set.name.compare_exchange(0, name, AcqRel, Relaxed).is_ok() {
-            epoll_members::of(number).clear(fd);
-            set.put(fd);
-            HIGHEST.fetch_max(number + 1, Release);
-            return;
-        }
+    if fd >= 0 && state::statistics().is_some() {
+        let _ = add(fd);
     }
 }
 
-/// A descriptor has a copy, which may be a set's.
-pub fn duplicated(fd: c_int, copy: c_int) {
-    if fd != copy
-        && let Some(number) = number(fd)
-    {
-        SETS[number].put(copy);
+/// A new set, which gets a name; `None` if there is no place for it.
+fn add(fd: c_int) -> Option<u64> {
+    closed(fd);
+    let set_of = SET_OF.get(fd as usize)?;
+    let name = NAMES.fetch_add(1, Relaxed);
+    let take = |set: &Set| set.name.compare_exchange(0, name, AcqRel, Relaxed).is_ok();
+    let number = SETS.iter().position(take)?;
+    epoll_members::of(number).clear(fd);
+    SETS[number].fd.store(fd as u32 + 1, Release);
+    SETS[number].count.store(1, Relaxed);
+    HIGHEST.fetch_max(number + 1, Release);
+    HIGHEST_DESCRIPTOR.fetch_max(fd as usize, Release);
+    set_of.store(number as u8 + 1, Release);
+    Some(name)
+}
+
+/// A descriptor has a copy, which may be a set's. Returns the name of the set if the copy cannot be
+/// known: nothing of that set is, from now on.
+pub fn duplicated(fd: c_int, copy: c_int) -> Option<u64> {
+    let number = number(fd).filter(|_| fd != copy)?;
+    closed(copy);
+    let set = &SETS[number];
+    match SET_OF.get(copy as usize) {
+        Some(set_of) => {
+            set.count.fetch_add(1, Relaxed);
+            HIGHEST_DESCRIPTOR.fetch_max(copy as usize, Release);
+            set_of.store(number as u8 + 1, Release);
+            None
+        }
+        None => Some(set.name.load(Relaxed)),
     }
 }
 
@@ -84,19 +91,43 @@ pub fn closed(fd: c_int) {
 
 /// All descriptors from `first` to `last`, both included, are closed.
 pub fn closed_range(first: u32, last: u32) {
-    for (number, set) in all().iter().enumerate() {
-        let mut is_any = false;
-        for place in &set.fds {
-            let fd = place.load(Relaxed);
-            if fd.checked_sub(1).is_some_and(|fd| (first..=last).contains(&fd)) {
-                is_any |= place.compare_exchange(fd, 0, AcqRel, Relaxed).is_ok();
+    let last = (last as usize).min(HIGHEST_DESCRIPTOR.load(Acquire));
+    let known = SET_OF.get(first as usize..=last).unwrap_or_default();
+    for (fd, set_of) in (first..).zip(known) {
+        if set_of.load(Relaxed) != 0
+            && let Some(number) = set_of.swap(0, AcqRel).checked_sub(1)
+        {
+            let number = usize::from(number);
+            let set = &SETS[number];
+            if set.count.fetch_sub(1, AcqRel) == 1 {
+                set.fd.store(0, Release);
+                set.name.store(0, Release);
+            } else if set.descriptor() == Some(fd as c_int)
+                && let Some(other) = descriptors(number).next()
+            {
+                set.fd.store(other as u32 + 1, Release);
+                epoll_members::of(number).use_descriptor(other);
             }
         }
-        match set.descriptor() {
-            Some(fd) if is_any => epoll_members::of(number).use_descriptor(fd),
-            None if is_any => set.name.store(0, Release),
-            _ => {}
-        }
+    }
+}
+
+/// The known descriptors of the set with this number.
+fn descriptors(number: usize) -> impl Iterator<Item = c_int> {
+    let all = SET_OF.iter().take(HIGHEST_DESCRIPTOR.load(Acquire) + 1).enumerate();
+    let is_of = move |place: &AtomicU8| usize::from(place.load(Acquire)) == number + 1;
+    all.filter(move |(_, place)| is_of(place)).map(|(fd, _)| fd as c_int)
+}
+
+/// Whether a connection is in the set with this name.
+pub fn is_in(connection: &Connection, name: u64) -> bool {
+    connection.sets.iter().any(|place| place.set.load(Relaxed) == name)
+}
+
+/// The set with this name is not known any more.
+pub fn forget_set(name: u64) {
+    if let Some(number) = all().iter().position(|set| set.name.load(Acquire) == name) {
+        descriptors(number).for_each(closed);
     }
 }
 
@@ -111,7 +142,8 @@ pub fn find(fd: c_int) -> Option<u64> {
 
 /// The place of a set.
 pub fn number(fd: c_int) -> Option<usize> {
-    all().iter().position(|set| set.has(fd))
+    let set_of = SET_OF.get(usize::try_from(fd).ok()?)?.load(Acquire);
+    set_of.checked_sub(1).map(usize::from)
 }
 
 /// Something else than epoll_wait waits for a set, or a thread by another descriptor.
@@ -303,6 +335,21 @@ pub unsafe fn merge(events: *mut epoll_event, count: c_int) -> c_int {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn set_is_known_by_all_of_its_descriptors_until_the_last_is_closed() {
+        let name = add(7).unwrap();
+        let number = number(7).unwrap();
+        (8..100).for_each(|copy| assert_eq!(duplicated(copy - 1, copy), None));
+        closed_range(0, 50);
+        assert_eq!((find(50), find(51), descriptor(name)), (None, Some(name), Some(51)));
+        assert_eq!(duplicated(99, MOST as c_int), Some(name), "that cannot be known");
+        (52..99).for_each(closed);
+        assert_eq!((find(51), find(99)), (Some(name), Some(name)));
+        forget_set(name);
+        assert_eq!((find(51), find(99), descriptor(name)), (None, None, None));
+        assert_eq!(SETS[number].count.load(Relaxed), 0);
+    }
 
     #[test]
     fn events_of_one_socket_become_one() {

@@ -202,6 +202,19 @@ pub fn leave_all(is_meant: impl Fn(c_int) -> bool) {
     }
 }
 
+/// Connections of a set are TCP's from now on: threads may wait for it by a descriptor that is not
+/// known.
+pub fn leave_set(set: u64) {
+    DESCRIPTORS.find(|fd, entry| {
+        let connection = DESCRIPTORS.connection(entry);
+        if let Some(connection) = connection.filter(|one| epoll_sets::is_in(one, set)) {
+            give_up(fd, connection);
+        }
+        false
+    });
+    epoll_sets::forget_set(set);
+}
+
 /// The program ends: what the other ends have not read goes to TCP, which delivers it. Links that
 /// another process has, too, stay as they are.
 pub fn end_all() {
