@@ -37,6 +37,11 @@ impl Lock {
         }
     }
 
+    /// Whether this thread has it.
+    pub fn is_of(&self, thread: u32) -> bool {
+        self.0.load(Relaxed) == thread
+    }
+
     /// Takes the lock of a thread that has ended.
     pub fn take_from(&self, owner: u32, thread: u32) -> bool {
         self.0.compare_exchange(owner, thread, Acquire, Relaxed).is_ok()
@@ -62,6 +67,7 @@ mod tests {
         let lock = Lock::default();
         assert_eq!(lock.try_take(7), Taken::Now);
         assert_eq!(lock.try_take(7), Taken::Before);
+        assert!(lock.is_of(7) && !lock.is_of(8));
         assert_eq!(lock.try_take(8), Taken::ByOther(7));
         lock.release(8);
         assert_eq!(lock.try_take(8), Taken::ByOther(7));

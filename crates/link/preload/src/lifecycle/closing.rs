@@ -7,7 +7,7 @@ use crate::kernel;
 use crate::lifecycle::connection_log;
 use crate::lifecycle::endpoint_name::forget;
 use crate::links::slots::{self, Slot};
-use crate::links::{children, receiver_lock, service_socket};
+use crate::links::{children, receiver_lock, sender_lock, service_socket};
 use crate::state::connection::{Connection, Stage};
 use crate::state::{self, DESCRIPTORS, lock};
 use crate::stream::{downgrade, eventfds};
@@ -47,9 +47,10 @@ fn replace(slot: &Slot, another: c_int) {
     // A thread of another process, which uses its own descriptor, may have been stopped.
     let is_shared = slot.is_shared();
     let sends = lock::take_soon(outgoing.sender_lock());
-    let sends = sends.or_else(|| (!is_shared).then(|| lock::take(outgoing.sender_lock())));
+    let sends = sends.or_else(|| (!is_shared).then(|| sender_lock::take(slot))?);
     let receives = receiver_lock::take_soon_to_receive(slot);
-    let receives = receives.or_else(|| (!is_shared).then(|| receiver_lock::take_to_receive(slot)));
+    let receives =
+        receives.or_else(|| (!is_shared).then(|| receiver_lock::take_to_receive(slot))?);
     slot.fd.store(another, Relaxed);
     receives.into_iter().for_each(|held| lock::release(incoming.receiver_lock(), held));
     sends.into_iter().for_each(|held| lock::release(outgoing.sender_lock(), held));
@@ -104,14 +105,12 @@ fn close_link(fd: c_int, connection: &Connection, slot: &Slot) {
 /// there are any.
 fn resets(fd: c_int, slot: &Slot) -> bool {
     let incoming = slot.parts().incoming;
-    let held = receiver_lock::take_to_receive(slot);
-    let source = incoming.source(incoming.capacity());
-    lock::release(incoming.receiver_lock(), held);
+    let source = receiver_lock::while_receiving(slot, || incoming.source(incoming.capacity()));
     // Who has taken it back to TCP may have passed it to another program.
     let is_own = slot.is_deaf.load(Relaxed) != 0 && slot.is_given_up.load(Relaxed) == 0;
     let was_left = !incoming.leave() && !is_own;
     let has_unread = !was_left && kernel::waiting(fd).is_ok_and(|waiting| waiting > 0);
-    let resets = has_unread || matches!(source, Ok(Source::Ring { .. }));
+    let resets = has_unread || matches!(source, Some(Ok(Source::Ring { .. })));
     if resets {
         kernel::reset_at_close(fd);
     }

@@ -9,6 +9,7 @@ mod link_memory;
 pub mod memory_limit;
 mod occupancy;
 pub mod receiver_lock;
+pub mod sender_lock;
 pub mod service_socket;
 mod sharing;
 pub mod silent_rings;

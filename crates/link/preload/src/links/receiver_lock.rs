@@ -2,7 +2,7 @@
 //! The lock of a direction's receiver. Both ends take it, and the sender marks its numbers there, since
 //! each PID namespace has its own. The sender's lock is taken by threads of one end only.
 
-use crate::links::slots::Slot;
+use crate::links::slots::{Slot, Way};
 use crate::state::lock::{self, Held};
 use crate::{kernel, state};
 use core::sync::atomic::Ordering::Relaxed;
@@ -10,13 +10,23 @@ use core::sync::atomic::Ordering::Relaxed;
 /// The number is of a thread of the sender's.
 const SENDER: u32 = 1 << 31;
 
-/// The lock of what this end receives, as `lock::take`.
-pub fn take_to_receive(slot: &Slot) -> Held {
+/// The lock of what this end receives, as `lock::take`. `None` if its thread waits for bytes, in a
+/// signal handler: it may wait for what the calling thread does.
+pub fn take_to_receive(slot: &Slot) -> Option<Held> {
     loop {
-        if let Some(held) = take_soon_to_receive(slot) {
+        let held = take_soon_to_receive(slot);
+        if held.is_some() || slot.is_held_in_wait(Way::Incoming) {
             return held;
         }
     }
+}
+
+/// Does something under the lock of what this end receives, as `take_to_receive`.
+pub fn while_receiving<T>(slot: &Slot, what: impl FnOnce() -> T) -> Option<T> {
+    let held = take_to_receive(slot)?;
+    let done = what();
+    lock::release(slot.parts().incoming.receiver_lock(), held);
+    Some(done)
 }
 
 /// As `lock::take_soon`.

@@ -43,6 +43,8 @@ pub struct Slot {
     kept: AtomicI32,
     /// Threads that wait in a call.
     waiters: Waiters,
+    /// Waits in signal handlers of threads that have the lock of a way: no other thread waits for it.
+    held_in_waits: [AtomicU32; 2],
     /// Process that made it, and forks then.
     pub process: AtomicU32,
     /// 1 + its entry in the list of all links, 0 for none.
@@ -100,6 +102,7 @@ impl Slot {
             fd: AtomicI32::new(0),
             kept: AtomicI32::new(0),
             waiters: Waiters::new(),
+            held_in_waits: [const { AtomicU32::new(0) }; 2],
             process: AtomicU32::new(0),
             entry: AtomicU32::new(0),
             forks: AtomicU32::new(0),
@@ -142,6 +145,7 @@ impl Slot {
         self.process.store(state::process_number(), Relaxed);
         self.forks.store(state::forks(), Relaxed);
         self.waiters.clear();
+        self.held_in_waits.iter().for_each(|held| held.store(0, Relaxed));
         for word in [
             &self.sends_tcp,
             &self.wants_room,
@@ -245,10 +249,29 @@ impl Slot {
             self.forget_cancelled();
             self.waiters.begin();
         }
+        self.interrupted(|held| held.fetch_add(1, AcqRel));
     }
 
     pub fn end_wait(&self) {
+        self.interrupted(|held| held.fetch_sub(1, AcqRel));
         self.waiters.end();
+    }
+
+    /// For each lock of this end that the thread has, though it waits: it is in a signal handler,
+    /// which has interrupted a call.
+    fn interrupted(&self, what: impl Fn(&AtomicU32) -> u32) {
+        let parts = self.parts();
+        let locks = [parts.outgoing.sender_lock(), parts.incoming.receiver_lock()];
+        for (lock, held) in locks.into_iter().zip(&self.held_in_waits) {
+            if lock.is_of(state::thread_number()) {
+                what(held);
+            }
+        }
+    }
+
+    /// Whether the lock of a way is held by a thread that waits.
+    pub fn is_held_in_wait(&self, way: Way) -> bool {
+        self.held_in_waits[way as usize].load(Acquire) != 0
     }
 
     /// Threads that were cancelled in a call do not use the slot any more. For a user.

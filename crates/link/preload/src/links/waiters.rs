@@ -23,11 +23,11 @@ impl Waiters {
         self.0.iter().any(|place| place.compare_exchange(0, thread, AcqRel, Relaxed).is_ok())
     }
 
+    /// Once for each `begin`: a signal handler that waits, too, ends its own wait only.
     pub fn end(&self) {
         let thread = state::thread_number();
-        for place in &self.0 {
-            let _ = place.compare_exchange(thread, 0, AcqRel, Relaxed);
-        }
+        let _ =
+            self.0.iter().any(|place| place.compare_exchange(thread, 0, AcqRel, Relaxed).is_ok());
     }
 
     /// Whether another thread waits.

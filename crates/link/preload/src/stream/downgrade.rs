@@ -3,7 +3,7 @@
 //! and TCP gets them before all others.
 
 use crate::links::slots::{self, Slot, Way, pieces};
-use crate::links::{receiver_lock, service_socket};
+use crate::links::{receiver_lock, sender_lock, service_socket};
 use crate::state::lock;
 use crate::{kernel, state};
 use core::ffi::c_int;
@@ -50,8 +50,8 @@ pub fn to_tcp(fd: c_int, slot: &Slot, unread: Unread) -> Result<(), Corrupt> {
 }
 
 /// Does something that a signal handler which sends must not find half done.
-pub fn uninterrupted<T>(what: impl Fn() -> T) -> T {
-    syscall::with_signals_blocked(syscall::FROM_OTHERS, &what).unwrap_or_else(|_| what())
+pub fn uninterrupted<T>(mut what: impl FnMut() -> T) -> T {
+    syscall::with_signals_blocked(syscall::FROM_OTHERS, &mut what).unwrap_or_else(|_| what())
 }
 
 fn change_to_tcp(fd: c_int, slot: &Slot, unread: Unread) -> Result<(), Corrupt> {
@@ -120,12 +120,11 @@ pub fn has_work(slot: &Slot) -> bool {
 /// Sends through TCP for good what this end has left in the ring, if the other end wants that.
 pub fn serve(slot: &Slot) {
     if has_work(slot) {
-        let outgoing = slot.parts().outgoing;
-        let held = lock::take(outgoing.sender_lock());
+        let Some(held) = sender_lock::take(slot) else { return };
         if let Some(fd) = slot.any_descriptor() {
             serve_locked(fd, slot);
         }
-        lock::release(outgoing.sender_lock(), held);
+        lock::release(slot.parts().outgoing.sender_lock(), held);
     }
 }
 
@@ -205,7 +204,7 @@ fn push_once(fd: c_int, slot: &Slot) -> Result<usize, Errno> {
 pub fn finish(slot: &Slot) {
     let outgoing = slot.parts().outgoing;
     loop {
-        let held = lock::take(outgoing.sender_lock());
+        let Some(held) = sender_lock::take(slot) else { return };
         let fd = slot.any_descriptor().unwrap_or(-1);
         slot.sends_tcp.store(1, Relaxed);
         let finished = finish_locked(fd, slot);
@@ -223,7 +222,7 @@ pub fn finish(slot: &Slot) {
 /// As `finish`, without waiting: whether TCP has all bytes. If not, `service` ends the stream.
 pub fn finish_soon(slot: &Slot) -> bool {
     let outgoing = slot.parts().outgoing;
-    let held = lock::take(outgoing.sender_lock());
+    let Some(held) = sender_lock::take(slot) else { return true };
     let fd = slot.any_descriptor().unwrap_or(-1);
     slot.sends_tcp.store(1, Relaxed);
     if try_serve(fd, slot).and_then(|()| to_tcp(fd, slot, Unread::TakenBack)).is_err() {

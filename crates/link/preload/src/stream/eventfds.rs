@@ -5,7 +5,6 @@
 use crate::kernel;
 use crate::links::receiver_lock;
 use crate::links::slots::Slot;
-use crate::state::lock;
 use crate::stream::downgrade;
 use core::sync::atomic::Ordering::Relaxed;
 use tare_link_segment::{Corrupt, Source};
@@ -104,32 +103,27 @@ pub fn settle(slot: &Slot) -> Result<bool, Corrupt> {
 
 /// After a set has reported the eventfd: the next bytes ring again.
 pub fn settle_again(slot: &Slot) {
-    let incoming = slot.parts().incoming;
-    let held = receiver_lock::take_to_receive(slot);
-    let _ = settle(slot);
-    lock::release(incoming.receiver_lock(), held);
+    let _ = receiver_lock::while_receiving(slot, || settle(slot));
 }
 
 /// After a set got the eventfd.
 pub fn settle_for_sets(slot: &Slot) {
     let incoming = slot.parts().incoming;
-    let held = receiver_lock::take_to_receive(slot);
-    // The kernel reports what there is to a set that has changed, also behind TCP's bytes.
-    let is_next = settle(slot) == Ok(false);
-    let is_behind = slot.has_edges.load(Relaxed) != 0 && incoming.unread() > 0;
-    if (is_next || is_behind) && incoming.bell().ring() {
-        kernel::add(slot.own_bell());
-    }
-    lock::release(incoming.receiver_lock(), held);
+    let _ = receiver_lock::while_receiving(slot, || {
+        // The kernel reports what there is to a set that has changed, also behind TCP's bytes.
+        let is_next = settle(slot) == Ok(false);
+        let is_behind = slot.has_edges.load(Relaxed) != 0 && incoming.unread() > 0;
+        if (is_next || is_behind) && incoming.bell().ring() {
+            kernel::add(slot.own_bell());
+        }
+    });
 }
 
 /// Whether the ring has bytes to read; if not, its bell is armed.
 pub fn is_readable(slot: &Slot) -> bool {
-    let incoming = slot.parts().incoming;
-    let held = receiver_lock::take_to_receive(slot);
-    let is_empty = settle(slot);
-    lock::release(incoming.receiver_lock(), held);
-    is_empty != Ok(true)
+    let is_empty = receiver_lock::while_receiving(slot, || settle(slot));
+    // A thread that waits with the lock has an armed bell.
+    is_empty.map_or_else(|| slot.parts().incoming.has_news(), |is_empty| is_empty != Ok(true))
 }
 
 /// Whether a set has reported the eventfd for nothing: it was rung because the other end leaves, or
@@ -148,10 +142,8 @@ pub fn is_vain(slot: &Slot) -> bool {
 /// Whether the ring has bytes to read.
 pub fn has_bytes(slot: &Slot) -> bool {
     let incoming = slot.parts().incoming;
-    let held = receiver_lock::take_to_receive(slot);
-    let source = incoming.source(incoming.capacity());
-    lock::release(incoming.receiver_lock(), held);
-    !matches!(source, Ok(Source::Empty | Source::Tcp(_)))
+    let source = receiver_lock::while_receiving(slot, || incoming.source(incoming.capacity()));
+    source.is_some_and(|source| !matches!(source, Ok(Source::Empty | Source::Tcp(_))))
 }
 
 /// After bytes of the ring were read. Sets must see whether there are more; threads that sleep

@@ -7,5 +7,7 @@ pub mod downgrade;
 pub mod eventfds;
 mod peek;
 pub mod receive;
+mod receive_tcp;
 pub mod send;
 pub mod source;
+mod step;

@@ -4,7 +4,6 @@
 use crate::kernel;
 use crate::links::receiver_lock;
 use crate::links::slots::{Slot, Way, pieces};
-use crate::state::lock;
 use crate::stream::buffers::{self, Buffers};
 use core::ffi::c_int;
 use tare_link_segment::Source;
@@ -12,10 +11,14 @@ use tare_link_segment::Source;
 /// Continues a peek that has `skipped` bytes and came to a change between TCP and ring. Adds the bytes
 /// of the ring or of TCP, and TCP's again if all of the ring's fit. Returns how many were added.
 pub fn on(slot: &Slot, into: &Buffers, skipped: usize, flags: c_int) -> usize {
+    let peeks = || locked(slot, into, skipped, flags);
+    receiver_lock::while_receiving(slot, peeks).unwrap_or(0)
+}
+
+fn locked(slot: &Slot, into: &Buffers, skipped: usize, flags: c_int) -> usize {
     let incoming = slot.parts().incoming;
-    let held = receiver_lock::take_to_receive(slot);
     let changes = incoming.changes_since(incoming.followed());
-    let peeked = match incoming.source(incoming.capacity()) {
+    match incoming.source(incoming.capacity()) {
         Ok(Source::Tcp(before)) if before == skipped as u64 => {
             let ring = in_ring(slot, into, skipped, flags);
             let is_all = changes == 2 && ring as u64 == incoming.unread();
@@ -25,9 +28,7 @@ pub fn on(slot: &Slot, into: &Buffers, skipped: usize, flags: c_int) -> usize {
             in_tcp(slot, into, 0, skipped, flags)
         }
         _ => 0,
-    };
-    lock::release(incoming.receiver_lock(), held);
-    peeked
+    }
 }
 
 fn in_ring(slot: &Slot, into: &Buffers, skipped: usize, flags: c_int) -> usize {

@@ -3,8 +3,9 @@
 
 use crate::links::receiver_lock;
 use crate::links::slots::{Slot, Way, pieces};
-use crate::state::lock;
 use crate::stream::buffers::{self, Buffers};
+use crate::stream::receive_tcp::{end, from_tcp};
+use crate::stream::step::{Place, Step};
 use crate::stream::{downgrade, eventfds, peek};
 use crate::{kernel, state};
 use core::ffi::c_int;
@@ -21,18 +22,6 @@ pub const FLAGS: c_int = libc::MSG_PEEK
     | libc::MSG_TRUNC
     | libc::MSG_NOSIGNAL
     | libc::MSG_CMSG_CLOEXEC;
-
-/// What one look at a connection gave.
-enum Step {
-    Got(usize),
-    /// The ring is empty; the kernel was not asked.
-    Empty,
-    /// Nothing yet.
-    Nothing,
-    /// The end of the stream.
-    End,
-    Failed(Errno),
-}
 
 /// As recvmsg does.
 pub fn receive(fd: c_int, slot: &Slot, into: &Buffers, flags: c_int) -> Result<usize, Errno> {
@@ -52,6 +41,7 @@ fn receive_or_wait(
     has_waited: &mut bool,
 ) -> Result<usize, Errno> {
     let wanted = into.length();
+    let mut place = Place::default();
     let waits_for_all = flags & libc::MSG_WAITALL != 0 && flags & libc::MSG_PEEK == 0;
     let mut got = 0;
     let mut timeout = None;
@@ -60,12 +50,13 @@ fn receive_or_wait(
         let fd = slot.any_descriptor().unwrap_or(fd);
         downgrade::serve(slot);
         let followed = slot.parts().incoming.followed();
-        match step(slot, into, got, flags, asks_kernel) {
+        match step(slot, into, got, flags, asks_kernel, &mut place) {
             Step::Got(more) => {
                 got += more;
                 // Behind the last byte before a change, the kernel's call would go on.
                 let changed = || slot.parts().incoming.changes_since(followed) > 0;
                 let goes_on = waits_for_all || flags & libc::MSG_PEEK == 0 && changed();
+                place.is_next = !waits_for_all;
                 if flags & libc::MSG_PEEK != 0 && got < wanted && changed() {
                     return Ok(got + peek::on(slot, into, got, flags));
                 }
@@ -75,6 +66,7 @@ fn receive_or_wait(
                 asks_kernel = false;
                 continue;
             }
+            Step::Passed => return Ok(got),
             Step::End => return Ok(got),
             Step::Failed(Errno(error)) if got > 0 => {
                 // The kernel reports an error of the connection once: the next call is to see it.
@@ -165,21 +157,25 @@ fn wait(slot: &Slot, most: c_int) -> Result<bool, Errno> {
     }
 }
 
-fn step(slot: &Slot, into: &Buffers, skipped: usize, flags: c_int, asks_kernel: bool) -> Step {
-    let incoming = slot.parts().incoming;
-    let held = receiver_lock::take_to_receive(slot);
-    let step = match slot.any_descriptor() {
+fn step(
+    slot: &Slot,
+    into: &Buffers,
+    skipped: usize,
+    flags: c_int,
+    asks_kernel: bool,
+    place: &mut Place,
+) -> Step {
+    let step = receiver_lock::while_receiving(slot, || match slot.any_descriptor() {
         None => Step::Failed(Errno(libc::EBADF)),
-        Some(fd) => match locked(fd, slot, into, skipped, flags, asks_kernel) {
+        Some(fd) => match locked(fd, slot, into, skipped, flags, asks_kernel, place) {
             Ok(step) => step,
             Err(Corrupt) => {
                 downgrade::reset(fd);
                 Step::Failed(Errno(libc::ECONNRESET))
             }
         },
-    };
-    lock::release(incoming.receiver_lock(), held);
-    step
+    });
+    step.unwrap_or(Step::Nothing)
 }
 
 fn locked(
@@ -189,17 +185,24 @@ fn locked(
     skipped: usize,
     flags: c_int,
     asks_kernel: bool,
+    place: &mut Place,
 ) -> Result<Step, Corrupt> {
     let incoming = slot.parts().incoming;
     loop {
         let capacity = incoming.capacity();
-        match incoming.source(capacity)? {
+        let source = incoming.source(capacity)?;
+        if place.is_passed(incoming) {
+            return Ok(Step::Passed);
+        }
+        match source {
             Source::Ring { from, length } => {
                 let room = (into.length() - skipped) as u64;
                 let ring = slot.ring(Way::Incoming, capacity).ok_or(Corrupt)?;
                 let ring = pieces(ring, capacity, from, length.min(room));
                 let seen = from.wrapping_add(length);
-                if let Some(step) = from_ring(slot, into, skipped, flags, (from, seen), &ring) {
+                if let Some(step) =
+                    from_ring(slot, into, skipped, flags, (from, seen), &ring, place)
+                {
                     return Ok(step);
                 }
             }
@@ -210,72 +213,12 @@ fn locked(
                 }
             }
             Source::Tcp(_) => {
-                if let Some(step) = from_tcp(fd, slot, into, skipped, flags)? {
+                if let Some(step) = from_tcp(fd, slot, into, skipped, flags, place)? {
                     return Ok(step);
                 }
             }
         }
     }
-}
-
-/// Reads from TCP; `None` if the stream has changed.
-fn from_tcp(
-    fd: c_int,
-    slot: &Slot,
-    into: &Buffers,
-    skipped: usize,
-    flags: c_int,
-) -> Result<Option<Step>, Corrupt> {
-    let incoming = slot.parts().incoming;
-    let capacity = incoming.capacity();
-    incoming.begin_read();
-    let most = match incoming.source(capacity) {
-        // No byte of the ring is between TCP's.
-        Ok(Source::Tcp(_)) if flags & libc::MSG_PEEK != 0 && incoming.unread() == 0 => usize::MAX,
-        Ok(Source::Tcp(most)) => usize::try_from(most).unwrap_or(usize::MAX),
-        other => {
-            incoming.end_read(0);
-            return other.map(|_| None);
-        }
-    };
-    let kept = flags & (libc::MSG_PEEK | libc::MSG_TRUNC);
-    let rest = into.part(skipped, most);
-    let got = kernel::receive(fd, &rest, kept);
-    let is_read = flags & libc::MSG_PEEK == 0;
-    incoming.end_read(if is_read { got.unwrap_or(0) as u64 } else { 0 });
-    Ok(Some(match got {
-        Ok(0) if rest.length() > 0 => {
-            // Bytes of the ring may have been published before the end.
-            if !matches!(incoming.source(capacity)?, Source::Tcp(_)) {
-                return Ok(None);
-            }
-            end(slot)
-        }
-        Ok(got) => {
-            if is_read {
-                state::count(Counter::TcpReceived, got as u64);
-            }
-            // It was rung for bytes that were taken back from the ring.
-            if eventfds::is_armed(slot) && eventfds::has_number(slot) {
-                eventfds::settle(slot)?;
-            }
-            Step::Got(got)
-        }
-        Err(Errno(libc::EAGAIN)) => {
-            if !matches!(incoming.source(capacity)?, Source::Tcp(_)) || !eventfds::is_settled(slot)?
-            {
-                return Ok(None);
-            }
-            Step::Nothing
-        }
-        Err(error) => {
-            if matches!(incoming.source(capacity)?, Source::Ring { .. }) {
-                slot.error.store(error.0, Relaxed);
-                return Ok(None);
-            }
-            Step::Failed(error)
-        }
-    }))
 }
 
 /// Reads bytes of the ring, or the first of them; `None` if a signal handler has read them meanwhile.
@@ -286,8 +229,10 @@ fn from_ring(
     flags: c_int,
     (from, seen): (u64, u64),
     ring: &[iovec; 2],
+    place: &mut Place,
 ) -> Option<Step> {
     let incoming = slot.parts().incoming;
+    let before = incoming.position();
     let length = ring[0].iov_len + ring[1].iov_len;
     let got = if flags & libc::MSG_TRUNC != 0 {
         Ok(length)
@@ -302,10 +247,14 @@ fn from_ring(
         if !incoming.consume(from, got as u64) {
             return None;
         }
+        place.position = before.wrapping_add(got as u64);
         state::count(Counter::RingReceived, got as u64);
         state::count(Counter::RingReceives, 1);
         wake_sender(incoming);
         eventfds::rests(slot, seen);
+    } else if incoming.taken() != from {
+        // The sender may have written others in their place.
+        return None;
     }
     Some(Step::Got(got))
 }
@@ -325,6 +274,7 @@ fn wake_sender(incoming: &Direction) {
 fn at_the_end(fd: c_int, slot: &Slot) -> Result<Option<Step>, Corrupt> {
     let incoming = slot.parts().incoming;
     let capacity = incoming.capacity();
+    let followed = incoming.followed();
     let seen = kernel::peek(fd);
     if let Err(Errno(error)) = seen
         && error != libc::EAGAIN
@@ -332,7 +282,8 @@ fn at_the_end(fd: c_int, slot: &Slot) -> Result<Option<Step>, Corrupt> {
         // The kernel reports it once; bytes of the ring come before it.
         slot.error.store(error, Relaxed);
     }
-    if !matches!(incoming.source(capacity)?, Source::Empty) {
+    // A signal handler may have read what was seen, and followed the stream to the ring again.
+    if !matches!(incoming.source(capacity)?, Source::Empty) || incoming.followed() != followed {
         return Ok(None);
     }
     match seen {
@@ -347,26 +298,18 @@ fn at_the_end(fd: c_int, slot: &Slot) -> Result<Option<Step>, Corrupt> {
     }
 }
 
-/// The end of the stream, or the error that it ended with.
-fn end(slot: &Slot) -> Step {
-    slot.sends_tcp.store(1, Relaxed);
-    let is_others = slot.is_deaf.load(Relaxed) == 0;
-    match slot.error.swap(0, Relaxed) {
-        0 if is_others && slot.parts().incoming.is_cut() => Step::Failed(Errno(libc::ECONNRESET)),
-        0 => Step::End,
-        error => Step::Failed(Errno(error)),
-    }
-}
-
 /// Bytes that can be read (FIONREAD): of TCP and of the ring, if the stream changes between them.
 pub fn waiting(fd: c_int, slot: &Slot) -> Result<u64, Errno> {
     let incoming = slot.parts().incoming;
-    let held = receiver_lock::take_to_receive(slot);
-    let capacity = incoming.capacity();
-    let source = incoming.source(capacity);
-    let (changes, in_ring) =
-        (incoming.changes_since(incoming.followed()), incoming.unread().min(capacity));
-    lock::release(incoming.receiver_lock(), held);
+    let look = || {
+        let capacity = incoming.capacity();
+        let source = incoming.source(capacity);
+        let changes = incoming.changes_since(incoming.followed());
+        (source, changes, incoming.unread().min(capacity))
+    };
+    let Some((source, changes, in_ring)) = receiver_lock::while_receiving(slot, look) else {
+        return Ok(0);
+    };
     match source {
         Ok(Source::Ring { length, .. }) if changes == 0 => Ok(length),
         Ok(Source::Ring { .. } | Source::Tcp(_)) => Ok(kernel::waiting(fd)? + in_ring),

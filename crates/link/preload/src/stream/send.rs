@@ -2,7 +2,7 @@
 //! Sending on a linked connection.
 
 use crate::links::slots::{self, Slot, Way, pieces};
-use crate::links::{memory_limit, receiver_lock};
+use crate::links::{memory_limit, receiver_lock, sender_lock};
 use crate::state::lock;
 use crate::stream::downgrade::{self, Unread, sends_tcp, to_tcp, try_serve, uninterrupted};
 use crate::stream::source::Source;
@@ -50,12 +50,16 @@ pub fn send(
     let mut done = 0;
     let mut fd;
     loop {
-        let held = lock::take(outgoing.sender_lock());
+        let held = sender_lock::take(slot);
         fd = slot.any_descriptor().unwrap_or(-1);
-        let next = choose_way(fd, slot, held.is_interrupting())
-            .and_then(|next| next.map_or_else(|| to_ring(fd, slot, from, done), Ok))
-            .unwrap_or_else(|Corrupt| failed(fd));
-        lock::release(outgoing.sender_lock(), held);
+        // Without the lock, a thread that has it waits for TCP: this one does so, too.
+        let next = held.map_or(Next::Wait, |held| {
+            let next = choose_way(fd, slot, held.is_interrupting())
+                .and_then(|next| next.map_or_else(|| to_ring(fd, slot, from, done), Ok))
+                .unwrap_or_else(|Corrupt| failed(fd));
+            lock::release(outgoing.sender_lock(), held);
+            next
+        });
         match next {
             Next::Sent(more) => {
                 done += more;
@@ -74,7 +78,7 @@ pub fn send(
                 if await_room(slot, returns(fd)) {
                     continue;
                 }
-                let held = lock::take(outgoing.sender_lock());
+                let Some(held) = sender_lock::take(slot) else { continue };
                 fd = slot.any_descriptor().unwrap_or(-1);
                 slot.wants_room.store(1, Relaxed);
                 if to_tcp(fd, slot, Unread::TakenBack).is_err() {
@@ -88,7 +92,8 @@ pub fn send(
             }
             Next::Kernel => break,
             Next::Wait => {
-                let waited = if returns(fd) { Err(Errno(libc::EAGAIN)) } else { await_tcp(fd) };
+                let waited =
+                    if returns(fd) { Err(Errno(libc::EAGAIN)) } else { await_tcp(fd, slot) };
                 match waited {
                     Ok(()) => {}
                     Err(_) if done > 0 => return done as ssize_t,
@@ -141,12 +146,15 @@ fn await_room(slot: &Slot, returns: bool) -> bool {
 
 /// Waits until TCP takes bytes, as a call that sends does: a signal or SO_SNDTIMEO ends it, and the
 /// thread can be cancelled.
-fn await_tcp(fd: c_int) -> Result<(), Errno> {
+fn await_tcp(fd: c_int, slot: &Slot) -> Result<(), Errno> {
     let most = kernel::timeout(fd, libc::SO_SNDTIMEO);
     let mut place = pollfd { fd, events: libc::POLLOUT, revents: 0 };
     let errno = real::errno();
+    slot.begin_wait();
     // SAFETY: one place.
-    match unsafe { real::poll(&raw mut place, 1, most) } {
+    let ready = unsafe { real::poll(&raw mut place, 1, most) };
+    slot.end_wait();
+    match ready {
         0 => Err(Errno(libc::EAGAIN)),
         1.. => Ok(()),
         _ => {
@@ -174,18 +182,20 @@ pub fn through_kernel(slot: &Slot, flags: c_int, call: &dyn Fn() -> ssize_t) -> 
         if slot.ends.load(Relaxed) == slots::ENDS {
             return broken_pipe(flags);
         }
-        let held = lock::take(outgoing.sender_lock());
         let fd = slot.any_descriptor().unwrap_or(-1);
-        let changed = try_serve(fd, slot).and_then(|()| to_tcp(fd, slot, Unread::TakenBack));
-        if changed.is_err() {
-            downgrade::reset(fd);
-        }
-        let is_ready = outgoing.backlog().is_none() && outgoing.begin_write();
-        lock::release(outgoing.sender_lock(), held);
+        let (changed, is_ready) = sender_lock::take(slot).map_or((Ok(()), false), |held| {
+            let changed = try_serve(fd, slot).and_then(|()| to_tcp(fd, slot, Unread::TakenBack));
+            if changed.is_err() {
+                downgrade::reset(fd);
+            }
+            let is_ready = outgoing.backlog().is_none() && outgoing.begin_write();
+            lock::release(outgoing.sender_lock(), held);
+            (changed, is_ready)
+        });
         let waited = match changed {
             Ok(()) if is_ready => break,
             Ok(()) if slot.is_nonblocking(fd) => Err(Errno(libc::EAGAIN)),
-            Ok(()) => await_tcp(fd),
+            Ok(()) => await_tcp(fd, slot),
             Err(Corrupt) => break,
         };
         if let Err(Errno(error)) = waited {

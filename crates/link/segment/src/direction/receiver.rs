@@ -34,38 +34,68 @@ impl Direction {
     pub fn source(&self, capacity: u64) -> Result<Source, Corrupt> {
         loop {
             let followed = self.received.followed.load(Relaxed);
-            let ahead = self.sent.changes.load(Acquire).wrapping_sub(followed);
-            if ahead > 2 {
-                return Err(Corrupt);
+            let tail = self.received.tail.load(Relaxed);
+            match self.source_at(followed, tail, capacity) {
+                Ok(Some(source)) => return Ok(source),
+                // Behind the change. A signal handler of the same thread may have followed it.
+                Ok(None) => {
+                    let next = followed.wrapping_add(1);
+                    let place = &self.received.followed;
+                    let _ = place.compare_exchange(followed, next, Release, Relaxed);
+                }
+                // Such a handler has read or followed since `followed` and `tail` were read.
+                Err(Corrupt)
+                    if followed != self.received.followed.load(Relaxed)
+                        || tail != self.received.tail.load(Relaxed) => {}
+                Err(Corrupt) => return Err(Corrupt),
             }
-            let place = self.sent.places[(followed % 2) as usize].load(Relaxed);
-            let change = (ahead > 0).then_some(place);
-            let is_tcp = followed.is_multiple_of(2);
-            let reached = if is_tcp {
-                let left = change.map(|at| at.wrapping_sub(self.receiver.read.load(Relaxed)));
-                match left {
-                    None => return Ok(Source::Tcp(u64::MAX)),
-                    Some(0) => true,
-                    Some(left) if left <= u64::MAX / 2 => return Ok(Source::Tcp(left)),
-                    Some(_) => return Err(Corrupt),
-                }
-            } else {
-                let tail = self.received.tail.load(Relaxed);
-                let end = change.unwrap_or_else(|| self.sent.head.load(Acquire));
-                match end.wrapping_sub(tail) {
-                    0 if change.is_none() => return Ok(Source::Empty),
-                    0 => true,
-                    length if length <= capacity => {
-                        return Ok(Source::Ring { from: tail, length });
-                    }
-                    _ => return Err(Corrupt),
-                }
-            };
-            debug_assert!(reached);
-            // A signal handler of the same thread may have followed it.
-            let next = followed.wrapping_add(1);
-            let _ = self.received.followed.compare_exchange(followed, next, Release, Relaxed);
         }
+    }
+
+    /// As `source`, at this point of the stream; `None` if it is that of a change.
+    fn source_at(
+        &self,
+        followed: u64,
+        tail: u64,
+        capacity: u64,
+    ) -> Result<Option<Source>, Corrupt> {
+        let ahead = self.sent.changes.load(Acquire).wrapping_sub(followed);
+        if ahead > 2 {
+            return Err(Corrupt);
+        }
+        let place = self.sent.places[(followed % 2) as usize].load(Relaxed);
+        let change = (ahead > 0).then_some(place);
+        if followed.is_multiple_of(2) {
+            let left = change.map(|at| at.wrapping_sub(self.receiver.read.load(Relaxed)));
+            return match left {
+                None => Ok(Some(Source::Tcp(u64::MAX))),
+                Some(0) => Ok(None),
+                Some(left) if left <= u64::MAX / 2 => Ok(Some(Source::Tcp(left))),
+                Some(_) => Err(Corrupt),
+            };
+        }
+        let end = change.unwrap_or_else(|| self.sent.head.load(Acquire));
+        match end.wrapping_sub(tail) {
+            0 if change.is_none() => Ok(Some(Source::Empty)),
+            0 => Ok(None),
+            length if length <= capacity => Ok(Some(Source::Ring { from: tail, length })),
+            _ => Err(Corrupt),
+        }
+    }
+
+    /// Bytes of the stream that were read, through TCP and the ring: only to be compared with an
+    /// earlier number.
+    pub fn position(&self) -> u64 {
+        let tail = self.received.tail.load(Relaxed);
+        tail.wrapping_add(self.receiver.read.load(Relaxed))
+    }
+
+    /// Whether TCP's are all bytes from here on: no change follows.
+    pub fn is_tcp_for_good(&self) -> bool {
+        let followed = self.followed();
+        self.received.wish.load(Relaxed) == LEAVES
+            && followed.is_multiple_of(2)
+            && self.changes_since(followed) == 0
     }
 
     /// At the end of the stream: whether the sender was killed with bytes that it took back.
