@@ -7,8 +7,9 @@
 
 enum {
     HEADER = 64,
-    COUNTERS = 64 + 64 + 2 * 512 + 16, /* header, services, directions, namespaces: layout.rs */
-    DIRECTIONS = 128,
+    DIRECTIONS = 128, /* behind header and services: layout.rs */
+    REST = DIRECTIONS + 2 * 512,
+    COUNTERS = REST + 16 + 2 * 136, /* namespaces, holders */
     PER_LINK = 64,
     LARGEST = 100000,
     LOWEST = 64, /* bytes that are sent, apart from 0: those of a new ring */
@@ -51,7 +52,7 @@ static unsigned char *counters(void) {
 }
 
 static int is_waited_for(unsigned at) {
-    if (at < DIRECTIONS || at >= COUNTERS - 16) return 0;
+    if (at < DIRECTIONS || at >= REST) return 0;
     for (unsigned number = 0; number < sizeof WAITED_FOR / sizeof *WAITED_FOR; number++)
         if ((at - DIRECTIONS) % 512 == WAITED_FOR[number]) return 1;
     return 0;

@@ -99,10 +99,10 @@ static void until_bytes(int fd, int number) {
     }
 }
 
-/* Until a thread of this process has begun to wait in the kernel, in the call that it makes next. */
+/* Until a thread has begun to wait in the kernel, in the call that it makes next. */
 static void until_waits(pid_t thread) {
     char name[64], text[512], state = 0;
-    snprintf(name, sizeof name, "/proc/self/task/%d/stat", (int)thread);
+    snprintf(name, sizeof name, "/proc/%d/stat", (int)thread);
     while (state != 'S') {
         usleep(1000);
         FILE *file = fopen(name, "re");

@@ -228,14 +228,6 @@ pub fn reset(fd: c_int) {
     let _ = unsafe { call(libc::SYS_connect, arguments) };
 }
 
-/// The reading and the writing end of a pipe.
-pub fn pipe() -> Option<[c_int; 2]> {
-    let mut ends = [0; 2];
-    let arguments = [ends.as_mut_ptr().addr(), libc::O_CLOEXEC as usize, 0, 0, 0, 0];
-    // SAFETY: the kernel writes two numbers.
-    unsafe { call(libc::SYS_pipe2, arguments) }.ok().map(|_| ends)
-}
-
 pub fn eventfd() -> Result<c_int, Errno> {
     let flags = (libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) as usize;
     // SAFETY: no memory is touched.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::{Direction, LARGEST_RING, SMALLEST_RING};
+use crate::{Direction, Holders, LARGEST_RING, SMALLEST_RING};
 use core::ffi::{CStr, c_int};
 use core::mem::offset_of;
 #[cfg(not(loom))]
@@ -9,7 +9,7 @@ use loom::sync::atomic::{AtomicU8, AtomicU64};
 use tare_shm::{Access, Fill, Refusal, Segment, header, syscall};
 
 /// Raised where what stands in a segment changes.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 
 const NAME: &CStr = c"tare-link";
 const BYTES: usize = 1 << LARGEST_RING;
@@ -40,6 +40,8 @@ pub struct Shared {
     pub(crate) directions: [Direction; 2],
     /// The PID namespace of each end, by its inode; 0 if it is not known.
     namespaces: [AtomicU64; 2],
+    /// The processes that have each end.
+    holders: [Holders; 2],
 }
 
 /// A mapped link, seen from one end. Of its rings only the first bytes are mapped: a program that
@@ -134,6 +136,13 @@ impl Link {
             unsafe { self.segment.at(offset) }
         };
         Some([namespace(self.end as usize)?, namespace(1 - self.end as usize)?])
+    }
+
+    /// The processes that have this end.
+    pub fn holders(&self) -> Option<&'static Holders> {
+        let offset = offset_of!(Shared, holders) + self.end as usize * size_of::<Holders>();
+        // SAFETY: atomics only, and the segment is writable.
+        unsafe { self.segment.at(offset) }
     }
 
     /// The first bytes of the ring of what this end sends.

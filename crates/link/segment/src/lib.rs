@@ -10,6 +10,7 @@
 mod bell;
 mod choice;
 mod direction;
+mod holders;
 mod layout;
 #[cfg(not(loom))]
 mod listing;
@@ -23,6 +24,7 @@ pub use choice::{Choice, Endpoint, Pattern};
 #[cfg(not(loom))]
 pub use direction::Totals;
 pub use direction::{Corrupt, Direction, LARGEST_RING, Mode, SMALLEST_RING, Source};
+pub use holders::Holders;
 pub use layout::{End, Link, SERVICES, Shared, VERSION};
 #[cfg(not(loom))]
 pub use listing::{COUNTERS, Listed, Listing, totals};

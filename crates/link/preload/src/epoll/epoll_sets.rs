@@ -279,16 +279,15 @@ pub fn report_again(fd: c_int) {
     });
 }
 
-/// The eventfd leaves its sets: the other end has it too, so closing it is not enough.
-pub fn unregister(connection: &Connection, bell: c_int) {
+/// A link ends in this process: its sets do not look at it any more.
+pub fn forget(connection: &Connection) {
     let place = connection.slot.load(Relaxed);
     each(connection, |set, _| {
         number(set).into_iter().for_each(|number| epoll_members::of(number).remove(place));
     });
-    withdraw(connection, bell);
 }
 
-/// As `unregister`, of a connection that was not linked after all.
+/// The eventfd leaves its sets: the other end has it too, so closing it is not enough.
 pub fn withdraw(connection: &Connection, bell: c_int) {
     each(connection, |set, _| {
         kernel::epoll(set, libc::EPOLL_CTL_DEL, bell, 0, 0);

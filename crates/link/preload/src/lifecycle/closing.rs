@@ -4,10 +4,10 @@
 use crate::descriptors::reserved_descriptors;
 use crate::epoll::epoll_sets;
 use crate::kernel;
-use crate::lifecycle::connection_log;
 use crate::lifecycle::endpoint_name::forget;
+use crate::lifecycle::{connection_log, service_thread};
 use crate::links::slots::{self, Slot};
-use crate::links::{children, receiver_lock, sender_lock, service_socket};
+use crate::links::{receiver_lock, sender_lock, service_socket};
 use crate::state::connection::{Connection, Stage};
 use crate::state::{self, DESCRIPTORS, lock};
 use crate::stream::{downgrade, eventfds};
@@ -80,11 +80,12 @@ fn end(fd: c_int, connection: &Connection) {
 }
 
 fn close_link(fd: c_int, connection: &Connection, slot: &Slot) {
-    children::look_anew();
-    if slot.process.load(Relaxed) == state::process_number() {
-        epoll_sets::unregister(connection, slot.own_bell());
-    }
-    if !slot.is_shared() {
+    epoll_sets::forget(connection);
+    if slot.is_last() {
+        epoll_sets::withdraw(connection, slot.own_bell());
+        if slot.parts().outgoing.unread() > 0 {
+            service_thread::ensure();
+        }
         let linger = slot.linger(fd);
         if !resets(fd, slot)
             && linger != Some(0)
@@ -95,10 +96,30 @@ fn close_link(fd: c_int, connection: &Connection, slot: &Slot) {
             service_socket::wake_own();
             return;
         }
+    } else {
+        leave_to_others(fd, connection, slot);
     }
     slot.keep(fd);
     replace(slot, -1);
     slot.close();
+}
+
+/// Other processes have the connection, too. Those that wait in a set which they have inherited need
+/// an event that stays when this process has closed the connection: TCP's.
+fn leave_to_others(fd: c_int, connection: &Connection, slot: &Slot) {
+    if slot.sets.load(Relaxed) > 0 && slot.process.load(Relaxed) == state::process_number() {
+        leave_incoming(slot);
+        service_socket::wake_other(&slot.parts().link);
+        epoll_sets::withdraw(connection, slot.own_bell());
+    }
+    leave_unread(fd, slot);
+}
+
+/// What the other end has not read, it may need when no process makes a call here any more.
+fn leave_unread(fd: c_int, slot: &Slot) {
+    if slot.parts().outgoing.unread() > 0 && service_socket::is_running() {
+        downgrade::settle(fd, slot);
+    }
 }
 
 /// The program receives no more. TCP resets a connection that is closed with bytes unread: whether
@@ -214,12 +235,15 @@ pub fn leave_set(set: u64) {
     epoll_sets::forget_set(set);
 }
 
-/// The program ends: what the other ends have not read goes to TCP, which delivers it. Links that
-/// another process has, too, stay as they are.
+/// The program ends: what the other ends have not read goes to TCP, which delivers it.
 pub fn end_all() {
-    children::look_anew();
-    each_own(|fd, slot| {
-        if slot.is_closed.load(Acquire) == 0 && slot.linger(fd) != Some(0) && !resets(fd, slot) {
+    each_open(|fd, slot| {
+        if slot.is_closed.load(Acquire) != 0 {
+            return;
+        }
+        if !slot.is_last() {
+            leave_unread(fd, slot);
+        } else if slot.linger(fd) != Some(0) && !resets(fd, slot) {
             downgrade::end(slot, |_| false);
         }
     });
@@ -227,20 +251,18 @@ pub fn end_all() {
 
 /// The program may end with these connections: what TCP takes at once goes to TCP.
 pub fn settle_all(is_meant: impl Fn(c_int) -> bool) {
-    children::look_anew();
-    each_own(|fd, slot| {
-        if is_meant(fd) {
+    each_open(|fd, slot| {
+        slot.look_anew();
+        if is_meant(fd) && !slot.is_shared() {
             downgrade::settle(fd, slot);
         }
     });
 }
 
-fn each_own(what: impl Fn(c_int, &Slot)) {
+fn each_open(what: impl Fn(c_int, &Slot)) {
     let errno = real::errno();
     slots::each(|slot| {
-        if !slot.is_shared()
-            && let Some(fd) = slot.any_descriptor()
-        {
+        if let Some(fd) = slot.any_descriptor() {
             what(fd, slot);
         }
     });

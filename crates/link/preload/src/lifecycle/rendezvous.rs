@@ -7,8 +7,8 @@ use crate::descriptors::{io_uring_detection, reserved_descriptors};
 use crate::epoll::epoll_sets;
 use crate::lifecycle::endpoint_name::{HAS_COME, Name, ends, forget};
 use crate::lifecycle::{connection_log, service_thread};
-use crate::links::memory_limit;
 use crate::links::slots::{self, Parts, Slot};
+use crate::links::{children, memory_limit};
 use crate::state::connection::{Connection, Stage};
 use crate::{kernel, state};
 use core::ffi::c_int;
@@ -29,6 +29,7 @@ const MOST_LOOKS: u32 = 1024;
 pub fn turn(fd: c_int, connection: &Connection, sends: bool) -> Option<&'static Slot> {
     match connection.stage() {
         Stage::Linked => slots::enter(connection.slot.load(Relaxed)),
+        _ if children::is_under_way() => None,
         Stage::New if is_time(connection, sends) => uninterrupted(|| begin(fd, connection)),
         Stage::Waiting if is_time_to_look(connection) => uninterrupted(|| look(fd, connection)),
         _ => None,

@@ -1,145 +1,153 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether children of this process can still use its links. Each fork leaves both with the writing
-//! end of a pipe; the parent closes its own, so the pipe's end says that the child, and all that it
-//! forked itself, have ended or started another program.
+//! Forks: which processes have the links of this one, too.
 
-use crate::descriptors::reserved_descriptors;
-use crate::links::busy_wait::{ticks, ticks_per_microsecond};
+use crate::links::family::{self, Birth};
 use crate::links::slots;
-use crate::{kernel, state};
+use crate::state;
+use crate::state::thread::Thread;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+use tare_link_segment::Holders;
 use tare_shm::syscall;
 
-/// Forks whose children are watched at a time.
-const MOST: usize = 16;
-/// Microseconds between two looks.
-const SELDOM: u64 = 2000;
+/// Forks that threads make at the same time.
+const MOST: usize = 8;
+/// In `State::fork`: a fork that is not one of `FORKS`, which a signal handler may make within another.
+const OTHER: u32 = 1 << 16;
 
-struct Child {
-    /// 0 for none, the thread that is about to fork, or `WATCHED`.
-    parent: AtomicU32,
-    /// Hidden descriptors of the pipe.
-    reader: AtomicI32,
-    writer: AtomicI32,
+struct Fork {
+    /// Of the child, 0 if the place is free.
+    number: AtomicU64,
+    fd: AtomicI32,
 }
 
-const WATCHED: u32 = u32::MAX;
-
-static CHILDREN: [Child; MOST] = [const {
-    Child { parent: AtomicU32::new(0), reader: AtomicI32::new(0), writer: AtomicI32::new(0) }
-}; MOST];
-/// A child could not be watched.
-static IS_UNKNOWN: AtomicBool = AtomicBool::new(false);
-/// Forks so far when all children were found to have ended.
+static FORKS: [Fork; MOST] =
+    [const { Fork { number: AtomicU64::new(0), fd: AtomicI32::new(0) } }; MOST];
+/// Forks that have begun and not ended.
+static UNDER_WAY: AtomicU32 = AtomicU32::new(0);
+/// Forks so far when one began that is not watched: what there was then, others may have for good.
+static UNWATCHED: AtomicU32 = AtomicU32::new(0);
+/// Forks so far when no other process lived.
 static ALONE: AtomicU32 = AtomicU32::new(0);
-static IS_LOOKING: AtomicBool = AtomicBool::new(false);
 static LOOKED: AtomicU64 = AtomicU64::new(0);
 
-/// A child that is not known to be watched is about to begin.
+/// A child of which it will not be known when it ends is about to begin.
 pub fn unwatched() {
-    IS_UNKNOWN.store(true, Release);
+    slots::each(|slot| slot.holders().into_iter().for_each(Holders::add_unknown));
     state::forked();
+    UNWATCHED.store(state::forks(), Release);
 }
 
-/// Before a fork: its child is watched, if there are links that it would share.
+/// Whether a thread forks now: what it opens meanwhile, the child may have, too.
+pub fn is_under_way() -> bool {
+    UNDER_WAY.load(Acquire) != 0
+}
+
+/// Before a fork: the child has all links of this process.
 pub fn before_fork() {
-    if slots::any() && (syscall::are_forbidden() || !begin()) {
-        unwatched();
-    } else {
+    UNDER_WAY.fetch_add(1, AcqRel);
+    let fork = &Thread::get().state.fork;
+    if !slots::any() {
+        fork.fetch_add(OTHER, Relaxed);
         state::forked();
-    }
-}
-
-fn begin() -> bool {
-    let Some(ends) = kernel::pipe() else { return false };
-    let [reader, writer] = ends.map(reserved_descriptors::hide);
-    let thread = state::thread_number();
-    let is_free =
-        |child: &&Child| child.parent.compare_exchange(0, thread, AcqRel, Relaxed).is_ok();
-    if let (Some(reader), Some(writer)) = (reader, writer)
-        && let Some(child) = CHILDREN.iter().find(is_free)
+    } else if fork.load(Relaxed) == 0
+        && !syscall::are_forbidden()
+        && let Some((place, child)) = begin()
     {
-        child.reader.store(reader, Relaxed);
-        child.writer.store(writer, Relaxed);
-        return true;
+        fork.store(place, Relaxed);
+        let own = family::own();
+        slots::each(|slot| slot.is_shared_with(own, child));
+        // From here on no thread takes it for granted that it has a link alone.
+        state::forked();
+    } else {
+        fork.fetch_add(OTHER, Relaxed);
+        unwatched();
     }
-    [reader, writer].into_iter().flatten().for_each(reserved_descriptors::close);
-    false
 }
 
-/// After a fork.
+/// Returns 1 + the place of the fork, and the number of the child.
+fn begin() -> Option<(u32, u64)> {
+    let birth = family::announce()?;
+    let take = |fork: &Fork| fork.number.compare_exchange(0, birth.number, AcqRel, Relaxed).is_ok();
+    let Some(place) = FORKS.iter().position(take) else {
+        family::has_begun(birth);
+        return None;
+    };
+    FORKS[place].fd.store(birth.fd, Relaxed);
+    Some((place as u32 + 1, birth.number))
+}
+
+/// Takes the fork of a place out of the list.
+fn end(place: usize) -> Option<Birth> {
+    let fork = FORKS.get(place)?;
+    let fd = fork.fd.swap(0, Relaxed);
+    let number = fork.number.swap(0, AcqRel);
+    (fd != 0).then_some(Birth { number, fd })
+}
+
+/// The place of the fork that the thread has made, if it is one of `FORKS`.
+fn own_place() -> Option<usize> {
+    let fork = &Thread::get().state.fork;
+    let value = fork.load(Relaxed);
+    if value >= OTHER {
+        fork.store(value - OTHER, Relaxed);
+        return None;
+    }
+    fork.store(0, Relaxed);
+    (value as usize).checked_sub(1)
+}
+
+/// After a fork, or one that has failed.
 pub fn in_parent() {
-    let thread = state::thread_number();
-    for child in CHILDREN.iter().filter(|child| child.parent.load(Relaxed) == thread) {
-        reserved_descriptors::close(child.writer.load(Relaxed));
-        child.parent.store(WATCHED, Release);
-    }
+    own_place().and_then(end).into_iter().for_each(family::has_begun);
+    // What was opened meanwhile, the child may have.
+    state::forked();
+    UNDER_WAY.fetch_sub(1, AcqRel);
 }
 
-/// The child keeps the writing ends: as long as it lives, all before it know of it.
+/// In the child, which has one thread.
 pub fn in_child() {
-    for child in CHILDREN.iter().filter(|child| child.parent.swap(0, Relaxed) != 0) {
-        reserved_descriptors::close(child.reader.load(Relaxed));
-    }
+    let birth = own_place().and_then(end);
+    family::begin(birth);
+    (0..MOST).filter_map(end).for_each(family::has_begun);
+    Thread::get().state.fork.store(0, Relaxed);
+    UNDER_WAY.store(0, Release);
 }
 
-/// Whether a child may live that began after this number of forks.
+/// Whether another process may live that began after this number of forks.
 pub fn has_forked_since(before: u32) -> bool {
     let forks = state::forks();
-    before != forks && ALONE.load(Acquire) != forks && !look(forks)
+    before < UNWATCHED.load(Acquire)
+        || before != forks && ALONE.load(Acquire) != forks && !is_alone(forks)
 }
 
-/// Lets the next question be answered as of now, before something that cannot be taken back.
-pub fn look_anew() {
-    LOOKED.store(0, Relaxed);
-}
-
-/// Whether all children have ended, of this number of forks.
 #[cold]
-fn look(forks: u32) -> bool {
-    let (now, looked) = (ticks(), LOOKED.load(Relaxed));
-    if IS_UNKNOWN.load(Acquire)
-        || now.wrapping_sub(looked) < SELDOM * ticks_per_microsecond()
-        || syscall::are_forbidden()
-        || IS_LOOKING.swap(true, AcqRel)
-    {
-        return false;
-    }
-    LOOKED.store(now, Relaxed);
-    let mut are_gone = true;
-    for child in CHILDREN.iter().filter(|child| child.parent.load(Acquire) != 0) {
-        let reader = child.reader.load(Relaxed);
-        let is_gone =
-            child.parent.load(Acquire) == WATCHED && kernel::events(reader, 0) & libc::POLLHUP != 0;
-        if is_gone {
-            reserved_descriptors::close(reader);
-            child.parent.store(0, Release);
-        }
-        are_gone &= is_gone;
-    }
-    if are_gone {
-        // A child may have changed them.
-        slots::each(|slot| {
-            slot.waiting.store(0, Relaxed);
-            slot.is_added.store(2, Relaxed);
-        });
+fn is_alone(forks: u32) -> bool {
+    let is_alone =
+        !syscall::are_forbidden() && family::is_time_to_look(&LOOKED) && !family::others_live();
+    if is_alone {
         ALONE.store(forks, Release);
     }
-    IS_LOOKING.store(false, Release);
-    are_gone
+    is_alone
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::descriptors::reserved_descriptors;
+    use crate::kernel;
 
-    #[test]
-    fn child_shares_what_there_was_until_it_ends() {
-        let _alone = crate::descriptors::test_lock::alone();
-        let earlier = state::forks();
-        let [reader, writer] = kernel::pipe().unwrap();
-        assert!(begin());
+    fn ends(child: i32) {
+        // SAFETY: the kernel writes nothing.
+        assert_eq!(unsafe { libc::waitpid(child, core::ptr::null_mut(), 0) }, child);
+    }
+
+    /// A child that lives until `writer` is closed; with one of its own, which has closed the end.
+    fn forks(holders: &Holders, [reader, writer]: [i32; 2]) -> (i32, u64) {
+        let (place, number) = begin().unwrap();
+        Thread::get().state.fork.store(place, Relaxed);
+        holders.add(family::own(), family::lives);
+        holders.add(number, family::lives);
         state::forked();
         // SAFETY: the child makes system calls only.
         let child = unsafe { libc::fork() };
@@ -149,20 +157,36 @@ mod tests {
             syscall::close(writer);
             let _ = syscall::read(reader, &mut [0]);
             // SAFETY: nothing of the parent's is run.
-            unsafe { libc::_exit(0) };
+            unsafe { libc::_exit(i32::from(family::own() != number)) };
         }
         in_parent();
-        syscall::close(reader);
-        for _ in 0..3 {
-            kernel::sleep(2 * SELDOM as i64);
-            assert!(has_forked_since(earlier) && !has_forked_since(state::forks()));
-        }
-        syscall::close(writer);
-        // SAFETY: the kernel writes nothing.
-        assert_eq!(unsafe { libc::waitpid(child, core::ptr::null_mut(), 0) }, child);
+        (child, number)
+    }
+
+    #[test]
+    fn child_shares_what_there_was_until_it_ends() {
+        let _alone = crate::descriptors::test_lock::alone();
+        let (holders, earlier) = (Holders::default(), state::forks());
+        let own = state::process_number();
+        let mut ends_of_pipe = [0; 2];
+        // SAFETY: libc writes two numbers.
+        assert_eq!(unsafe { libc::pipe2(ends_of_pipe.as_mut_ptr(), libc::O_CLOEXEC) }, 0);
+        let others = || family::have(Some(&holders), own);
+        assert!(!others());
+        let (child, number) = forks(&holders, ends_of_pipe);
+        UNDER_WAY.store(0, Relaxed);
+        assert!(others() && family::lives(number) && family::lives(family::own()));
+        assert!(has_forked_since(earlier) && !has_forked_since(state::forks()));
+        holders.remove(number);
+        assert!(!others(), "it has closed the end");
+        holders.add(number, family::lives);
+        ends_of_pipe.into_iter().for_each(syscall::close);
+        ends(child);
+        assert!(!family::lives(number) && !others());
         while has_forked_since(earlier) {
             kernel::yield_now();
         }
-        assert!(CHILDREN.iter().all(|child| child.parent.load(Relaxed) == 0));
+        assert!(FORKS.iter().all(|fork| fork.number.load(Relaxed) == 0));
+        assert!(family::is_here() && !family::have(Some(&holders), own + 1));
     }
 }

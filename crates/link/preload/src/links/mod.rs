@@ -4,6 +4,7 @@
 pub mod busy_wait;
 pub mod children;
 mod copying;
+mod family;
 mod linger_guard;
 mod link_memory;
 pub mod memory_limit;

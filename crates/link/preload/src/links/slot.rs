@@ -4,6 +4,7 @@
 use crate::descriptors::reserved_descriptors;
 use crate::links::busy_wait::Spin;
 use crate::links::copying::Copying;
+use crate::links::family;
 use crate::links::linger_guard::Guard;
 use crate::links::link_memory::{Parts, Way};
 use crate::links::memory_limit::Memory;
@@ -45,11 +46,13 @@ pub struct Slot {
     waiters: Waiters,
     /// Waits in signal handlers of threads that have the lock of a way: no other thread waits for it.
     held_in_waits: [AtomicU32; 2],
-    /// Process that made it, and forks then.
+    /// Process that made it.
     pub process: AtomicU32,
+    /// When no other process had this end (`family::present`), and when that was last looked at.
+    pub(super) alone: AtomicU64,
+    pub(super) looked: AtomicU64,
     /// 1 + its entry in the list of all links, 0 for none.
     entry: AtomicU32,
-    pub forks: AtomicU32,
     /// Not 0: this end sends through TCP for good.
     pub sends_tcp: AtomicU32,
     /// Not 0: the ring was full, it should grow.
@@ -104,8 +107,9 @@ impl Slot {
             waiters: Waiters::new(),
             held_in_waits: [const { AtomicU32::new(0) }; 2],
             process: AtomicU32::new(0),
+            alone: AtomicU64::new(0),
+            looked: AtomicU64::new(0),
             entry: AtomicU32::new(0),
-            forks: AtomicU32::new(0),
             sends_tcp: AtomicU32::new(0),
             wants_room: AtomicU32::new(0),
             memory: Memory::new(),
@@ -143,7 +147,8 @@ impl Slot {
         self.other_bell.store(other_bell, Relaxed);
         self.fd.store(fd, Relaxed);
         self.process.store(state::process_number(), Relaxed);
-        self.forks.store(state::forks(), Relaxed);
+        self.alone.store(family::present(), Relaxed);
+        self.look_anew();
         self.waiters.clear();
         self.held_in_waits.iter().for_each(|held| held.store(0, Relaxed));
         for word in [
