@@ -103,7 +103,7 @@ pub fn closed_range(first: u32, last: u32) {
                 set.fd.store(0, Release);
                 set.name.store(0, Release);
             } else if set.descriptor() == Some(fd as c_int)
-                && let Some(other) = descriptors(number).next()
+                && let Some(other) = copies(number).next()
             {
                 set.fd.store(other as u32 + 1, Release);
                 epoll_members::of(number).use_descriptor(other);
@@ -113,7 +113,7 @@ pub fn closed_range(first: u32, last: u32) {
 }
 
 /// The known descriptors of the set with this number.
-fn descriptors(number: usize) -> impl Iterator<Item = c_int> {
+fn copies(number: usize) -> impl Iterator<Item = c_int> {
     let all = SET_OF.iter().take(HIGHEST_DESCRIPTOR.load(Acquire) + 1).enumerate();
     let is_of = move |place: &AtomicU8| usize::from(place.load(Acquire)) == number + 1;
     all.filter(move |(_, place)| is_of(place)).map(|(fd, _)| fd as c_int)
@@ -127,7 +127,7 @@ pub fn is_in(connection: &Connection, name: u64) -> bool {
 /// The set with this name is not known any more.
 pub fn forget_set(name: u64) {
     if let Some(number) = all().iter().position(|set| set.name.load(Acquire) == name) {
-        descriptors(number).for_each(closed);
+        copies(number).for_each(closed);
     }
 }
 
