@@ -57,12 +57,12 @@ def test_published_numbers_stand_beside_those_of_a_result(tmp_path: Path) -> Non
     host, pod = (row[-1] for row in rows(folder, SECTION))
     assert host == "–"
     assert pod.startswith("Kind: t 22.4, ")
-    assert "; pod on EKS: t -10.7, " in pod
+    assert "; pod on EKS: t −10.7, " in pod
 
 
 def test_no_name_leads_out_of_the_package() -> None:
     for name in ("", "unknown", "../published/vinken-2022", "vinken-2022.toml"):
-        assert not read_published(name).columns
+        assert not read_published(name).rows
 
 
 @pytest.mark.parametrize("name", ["hook-environments", "virtualization"])
@@ -77,3 +77,11 @@ def test_a_plan_has_all_that_was_published_of_it(name: str) -> None:
     for row in published.rows:
         assert row.condition in conditions | kinds
         assert row.environment in kinds | {"", "pods-across-nodes"}
+
+
+def test_a_guest_is_the_same_whatever_boots_it() -> None:
+    published, span = read_published("vinken-2022"), "orders: GET /Orders/create/id/{id} (server)"
+    (vm,) = published.cells("best-fit", "traced", "vm-uml", span)
+    assert vm == published.cells("best-fit", "traced", "vm", span)[0] != "–"
+    assert published.cells("best-fit", "traced", "container-in-vm-tcg", span) != [vm]
+    assert published.columns("pooled-t") == []

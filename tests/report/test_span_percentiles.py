@@ -10,7 +10,7 @@ from tests.report.synthetic import Synthetic
 from tests.report.test_evidence import as_said, labels, rows
 
 from tare.report.page.page import write
-from tare.report.words import duration
+from tare.report.words import duration, typeset
 from tare.samples.read.latencies import latencies
 from tare.stats.best_fit import best_fit
 
@@ -36,7 +36,7 @@ def test_each_span_has_the_runs_of_the_published_algorithm(tmp_path: Path) -> No
             assert best is not None
             values = [duration(pair[1]).replace("\u00a0", " ") for pair in best.percentiles]
             apart = (best.anderson_darling, best.kolmogorov_smirnov)
-            said = ["–", "–"] if name == "old" else [as_said(one) for one in apart]
+            said = ["–", "–"] if name == "old" else [typeset(as_said(one)) for one in apart]
             wanted.append([f"{name}, {place[1]}", *values, *said])
     assert [[row[0], *row[3:]] for row in found] == wanted
     assert [row[1] for row in found] == ["–", "slower", "unchanged"] * 2

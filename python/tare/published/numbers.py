@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The numbers of published experiments, beside the numbers of a result that repeats one."""
 
+import re
 import tomllib
 from collections.abc import Sequence
 from importlib.resources import files
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
+
+GUEST = re.compile("-(kvm|tcg|uml)$")
 
 
 class Row(BaseModel):
@@ -20,8 +23,11 @@ class Row(BaseModel):
     text: str
 
     def fits(self, table: str, environment: str, condition: str, span: str) -> bool:
+        """Whatever boots the guests of an environment: `vm` is also `vm-uml`."""
         asked = ((self.environment, environment), (self.condition, condition), (self.span, span))
-        return self.table == table and all(mine in ("", theirs) for mine, theirs in asked)
+        return self.table == table and all(
+            mine in ("", theirs, GUEST.sub("", theirs)) for mine, theirs in asked
+        )
 
 
 class Published(BaseModel):
@@ -31,15 +37,14 @@ class Published(BaseModel):
     source: str = ""
     rows: Sequence[Row] = ()
 
-    @property
-    def columns(self) -> list[str]:
-        """The head of the column that a table has more: none if there is no publication."""
-        return [self.source] if self.source else []
+    def columns(self, table: str) -> list[str]:
+        """The head of the column that a table has more: none if nothing was published for it."""
+        return [self.source] if any(row.table == table for row in self.rows) else []
 
     def cells(self, table: str, environment: str, condition: str, span: str = "") -> list[str]:
         """What the column has in one row of a table."""
         found = [row.text for row in self.rows if row.fits(table, environment, condition, span)]
-        return ["; ".join(found) or "–" for _ in self.columns]
+        return ["; ".join(found) or "–" for _ in self.columns(table)]
 
 
 def read_published(name: str) -> Published:

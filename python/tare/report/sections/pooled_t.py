@@ -9,7 +9,7 @@ from tare.report.result.distributions import Place
 from tare.report.result.result import Result
 from tare.report.sections.sections import Section, Table
 from tare.report.tables import where
-from tare.report.words import count, duration, p_value, percent
+from tare.report.words import count, duration, p_value, percent, typeset
 
 if TYPE_CHECKING:
     from tare.stats.two_samples import Moments
@@ -40,7 +40,7 @@ def section(result: Result, pooled: "Mapping[Place, tuple[Moments, float]]") -> 
         tables=[
             Table(
                 "Pooled t-test",
-                (*COLUMNS, *published.columns),
+                (*COLUMNS, *published.columns("pooled-t")),
                 list(_rows(result, pooled, published)),
                 2,
             )
@@ -65,11 +65,11 @@ def _rows(
                 where(result, one.environment, one.condition),
                 one.verdict,
                 percent(one.effect.relative),
-                f"{found.t:.1f}",
+                typeset(f"{found.t:.1f}"),
                 p_value(found.p),
                 duration(found.pooled_spread),
                 duration(found.mean_difference, signed=True),
                 duration(found.median_difference, signed=True),
                 count(found.n + found.m),
-                *published.cells("pooled-t", one.environment, one.condition),
+                *map(typeset, published.cells("pooled-t", one.environment, one.condition)),
             )

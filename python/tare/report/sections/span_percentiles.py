@@ -11,7 +11,7 @@ from tare.report.result.result import Result
 from tare.report.sections.distances import size
 from tare.report.sections.sections import Figures, Section, Table
 from tare.report.tables import where
-from tare.report.words import count, duration, plural
+from tare.report.words import count, duration, plural, typeset
 from tare.stats.best_fit import PERCENTILES
 
 if TYPE_CHECKING:
@@ -64,7 +64,12 @@ def section(result: Result, opened: "samples.Result") -> Section:
             )
         ],
         tables=[
-            Table("Runs that fit their condition best", (*COLUMNS, *published.columns), rows, 2)
+            Table(
+                "Runs that fit best",
+                (*COLUMNS, *published.columns("best-fit")),
+                rows,
+                2,
+            )
         ],
         absent="the requests have no spans",
     )
@@ -92,14 +97,14 @@ def _rows(
             apart = ["–", "–"]
             if theirs is not None and condition != result.baseline:
                 at = known.runs.index(theirs), known.runs.index(run)
-                apart = [size(float(known.of[kind][at])) for kind in ("ad", "ks")]
+                apart = [typeset(size(float(known.of[kind][at]))) for kind in ("ad", "ks")]
             yield (
                 where(result, environment, condition, span),
                 verdicts.get((environment, condition), "–"),
                 count(run),
                 *map(duration, percentiles.get(run, [None] * len(PERCENTILES))),
                 *apart,
-                *published.cells("best-fit", environment, condition, span),
+                *map(typeset, published.cells("best-fit", environment, condition, span)),
             )
 
 
