@@ -46,7 +46,7 @@ class _Calls:
     span: npt.NDArray[np.int64]
     """The span that was called, by the other clock than its parent."""
     sign: npt.NDArray[np.int64]
-    """1 if the second of the two clocks is that of the span, -1 if the first is."""
+    """1 if the span was recorded by the second of the two clocks, -1 if by the first."""
     served: npt.NDArray[np.bool_]
     """Whether it is the span of a server, which begins after its call."""
     fits: npt.NDArray[np.bool_]
@@ -78,7 +78,7 @@ class _Setting:
     move: npt.NDArray[np.int64]
     """By how much the clock of the span is ahead of the clock of its parent, in ns."""
     unclear: npt.NDArray[np.bool_]
-    """Whether it cannot be told when the span ran."""
+    """Whether the calls do not show when the span ran."""
     what: What
 
 
@@ -91,7 +91,7 @@ class Set:
 
     spans: SpanArrays
     unclear: npt.NDArray[np.bool_]
-    """Whether it cannot be told when a span ran."""
+    """Whether the calls do not show when a span ran."""
     lines: tuple[str, ...]
     """What was found and done, for a person."""
 

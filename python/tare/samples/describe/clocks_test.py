@@ -53,7 +53,7 @@ def found(
     host: Callable[[str, int], str | None] = lambda *_: None,
     requests: int = REQUESTS,
 ) -> Mended:
-    """The traces of requests; the clock of a service is late by so many ms at the nth request."""
+    """The traces of requests; `late` has the ms that a service's clock adds at the nth request."""
     generator = np.random.default_rng(1)
     rows = [
         {

@@ -31,7 +31,7 @@ class Mended:
     broken: npt.NDArray[np.bool_]
     """Whether each trace, by its number (m,), lacks a span that was recorded elsewhere or lost."""
     unclear: npt.NDArray[np.bool_]
-    """Whether it cannot be told when a span of the trace ran."""
+    """Whether the calls do not show when a span of the trace ran."""
     lines: tuple[str, ...]
     """What is wrong, and what was done about it, for a person."""
 

@@ -16,7 +16,7 @@ use tare_shm::{Path, syscall};
 /// The hidden descriptor of the file, 0 if there is no family yet.
 static FILE: AtomicI32 = AtomicI32::new(0);
 /// This process: its number, the hidden descriptor that has its lock, and its number for the kernel.
-/// A child that was not announced has those of its parent.
+/// In a child that was not announced, all three are still its parent's.
 static OWN: AtomicU64 = AtomicU64::new(0);
 static LOCKED: AtomicI32 = AtomicI32::new(0);
 static PROCESS: AtomicU32 = AtomicU32::new(0);

@@ -52,7 +52,7 @@ impl Direction {
         }
     }
 
-    /// As `source`, at this point of the stream; `None` if it is that of a change.
+    /// As `source`, at this point of the stream; `None` if the source changes there.
     fn source_at(
         &self,
         followed: u64,
