@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pods of `tare run`: their own loopback, limits, images, and that nothing of them is left."""
 
+import json
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from pydantic_core import PydanticCustomError
 from tests.in_process import tare
-from tests.lab.conftest import Experiment, family, held_in, kill_everything, none_left
+from tests.lab.conftest import NGINX_CONF, Experiment, family, held_in, kill_everything, none_left
 from tests.lab.root_files import make_root
 from tests.lab.test_container import owned
 from tests.lab.test_environments import wait_until_ended
@@ -226,14 +226,18 @@ def test_a_generator_that_reaches_its_cpu_limit_is_invalid(experiment: Experimen
 
 
 def test_kill_9_of_the_service_is_the_reason_of_its_run(experiment: Experiment) -> None:
-    killed = (
-        '{ type = "wrap", command = ["sh", "-c", "(sleep 0.3; kill -9 $$) & exec \\"$@\\"", "sh"] }'
+    loaded = 'until [ "$(wc -l <access.log)" -gt 20 ]; do sleep 0.02; done'
+    command = ["sh", "-c", f'({loaded}; kill -9 $$) & exec "$@"', "sh"]
+    experiment.write_plan(
+        top='environments = ["pod"]',
+        load='warmup = "50ms"\nduration = "2s"',
+        layers=f'{{ type = "wrap", command = {json.dumps(command)} }}',
+        nginx=NGINX_CONF.replace("access_log off;", "access_log access.log;"),
     )
-    experiment.write_plan(top='environments = ["pod"]', layers=killed)
     done = experiment.measure(blocks=1)
     assert done.returncode == 0, done.stderr
     (run,) = experiment.runs("two")
-    assert re.search("exited with code 137", run["reason"])
+    assert "exited with code 137 during the load" in run["reason"]
     assert not left(os.getpid())
 
 
