@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tare.report.result.example_traces import DEEPEST, Span, Trace, example
+from tare.report.result.example_traces import DEEPEST, Span, Trace, Wanted, examples
 from tare.samples.sql.engine import connect
 from tare.samples.sql.table import fresh_name
 
@@ -22,12 +22,14 @@ def read(
         {
             "run": run, "trace_id": trace, "span_id": own, "parent_id": parent, "span": name,
             "start_ns": start + run, "duration_ns": took * run, "ok": True, "left_out": False,
+            "service": name.rpartition(": ")[0],
         } | columns
         for run in (1, 2)
         for trace, own, parent, name, start, took in rows
     ]  # fmt: skip
     samples = connect().create_table(fresh_name("spans"), pa.Table.from_pylist(table))
-    return example(samples, (1, "order"), first, duration, most)
+    (found,) = examples(samples, 1, [Wanted("order", first, duration)], most)
+    return found
 
 
 def shown(span: Span) -> list[Span]:
@@ -55,6 +57,24 @@ def test_spans_are_inside_of_their_parents_in_order_of_time() -> None:
     spans = shown(root)
     assert sum(one.critical_ns for one in spans) == 100
     assert [one.name for one in spans if not one.critical_ns] == ["audit"]
+
+
+def test_a_service_whose_clock_is_ahead_is_inside_of_its_call() -> None:
+    ms = 1_000_000
+    rows = [
+        row
+        for number in range(30)
+        for row in (
+            (f"t{number}", "a", None, "order", 100 * number * ms, 10 * ms),
+            (f"t{number}", "b", "a", "shop: call (client)", (100 * number + 1) * ms, 6 * ms),
+            (f"t{number}", "c", "b", "bank: pay (server)", (100 * number + 51) * ms, 6 * ms),
+        )
+    ]
+    found = read(rows, 10 * ms)
+    assert found is not None
+    _, call, pay = shown(found.root)
+    assert call.begin_ns == pay.begin_ns == ms
+    assert pay.critical_ns == 6 * ms
 
 
 def test_the_request_with_the_nearest_duration_is_shown() -> None:
@@ -125,4 +145,4 @@ def test_without_a_root_or_ids_there_is_no_trace() -> None:
     assert read([("t1", "a", "b", "order", 0, 100), ("t1", "b", None, "front", 0, 200)]) is None
     assert read([("t1", "a", None, "other", 0, 100)]) is None
     samples = connect().create_table(fresh_name("spans"), pa.table({"run": [1], "span": ["order"]}))
-    assert example(samples, (1, "order"), 0, 100, 10) is None
+    assert examples(samples, 1, [Wanted("order", 0, 100)], 10) == [None]

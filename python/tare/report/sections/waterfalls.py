@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tare.report.figures.marks import SERIES
-from tare.report.result.example_traces import Span, Trace, example
+from tare.report.result.example_traces import Span, Trace, Wanted, examples
 from tare.report.result.result import Result
 from tare.report.sections.sections import Section
 from tare.report.words import duration, plural
@@ -86,16 +86,26 @@ def groups(result: Result, samples: "Table | None") -> list[Group]:
     if samples is None or not kinds:
         return []
     most = min(max(ROWS // sum(len(one.runs) for one in kinds), FEWEST), MOST)
-    found = []
-    for kind in kinds:
-        traces = {
-            condition: trace
-            for condition, run in kind.runs.items()
-            if (trace := _example(result, samples, run, kind, most)) is not None
+    wanted: dict[int, list[tuple[int, str, Wanted]]] = {}
+    for number, kind in enumerate(kinds):
+        for condition, (run, traced) in kind.runs.items():
+            first = result.looks.first.get((run, kind.root), 0)
+            one = Wanted(kind.root, first, traced.quantiles[kind.metric])
+            wanted.setdefault(run, []).append((number, condition, one))
+    found: dict[tuple[int, str], Trace] = {}
+    # One run after the other, so that memory holds the spans of one run only.
+    for run, of_run in wanted.items():
+        traces = examples(samples, run, [one for *_, one in of_run], most)
+        found |= {
+            (number, condition): trace
+            for (number, condition, _), trace in zip(of_run, traces, strict=True)
+            if trace is not None
         }
-        if traces:
-            found.append(_group(result, kind, traces))
-    return found
+    shown = (
+        (kind, {name: found[number, name] for name in kind.runs if (number, name) in found})
+        for number, kind in enumerate(kinds)
+    )
+    return [_group(result, kind, traces) for kind, traces in shown if traces]
 
 
 def section(shown: Sequence[Group]) -> Section:
@@ -107,7 +117,8 @@ def section(shown: Sequence[Group]) -> Section:
         how="One request at p50 and one at p99 of the root span, from the run in the middle: its"
         " p50 or p99 is the median of all runs. Waterfalls of the same kind have the same axis of"
         " time. A filled bar is on the critical path: the request waited for the span itself. The"
-        " table in Critical path has the mean of all requests. Click a span, or move to it and"
+        " table in Critical path has the mean of all requests. If clocks of services differ, spans"
+        " are moved as for the critical path. Click a span, or move to it and"
         " press Enter, to fold it and to see its begin and its self time. A time with ± is shorter"
         " than the error of its clock, which follows.",
         rows=sum(1 for one in shown for _ in one.waterfalls) * OPEN,
@@ -143,12 +154,6 @@ def _middle(runs: Sequence[_Run], metric: str) -> _Run:
     """The run whose quantile is the median of all runs; of two, the lower one."""
     ordered = sorted(runs, key=lambda one: (one[1].quantiles[metric], one[0]))
     return ordered[(len(ordered) - 1) // 2]
-
-
-def _example(result: Result, samples: "Table", one: _Run, kind: _Kind, most: int) -> Trace | None:
-    run, traced = one
-    first = result.looks.first.get((run, kind.root), 0)
-    return example(samples, (run, kind.root), first, traced.quantiles[kind.metric], most)
 
 
 def _group(result: Result, kind: _Kind, traces: Mapping[str, Trace]) -> Group:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SPANS = 1_000_000
 """Of a run with more spans, a random selection of traces is used."""
 PARTS = 1_000_000
-ARRAYS = ("name", "clock", "trace", "caller", "lost", "ok", "place")
+ARRAYS = ("name", "clock", "trace", "caller", "lost", "ok", "left_out", "place", "clock_error")
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,11 @@ class SpanArrays:
     lost: npt.NDArray[np.bool_]
     """Whether the span has the id of a parent, and that was not recorded."""
     ok: npt.NDArray[np.bool_]
+    left_out: npt.NDArray[np.bool_]
+    """Whether the span is in a slice that does not count, if that is known."""
     place: npt.NDArray[np.int64]
+    clock_error: npt.NDArray[np.int64]
+    """The bound on the error of its clock in ns; 0 if it is not known."""
     forest: Forest
 
     def select(self, spans: npt.NDArray[np.bool_]) -> SpanArrays:
@@ -68,7 +72,10 @@ def span_arrays(samples: Table) -> SpanArrays | None:
     timed = samples.filter(
         samples.trace_id.notnull() & samples.span_id.notnull() & samples.duration_ns.notnull()
     )
-    known = timed.columns
+
+    def known(name: str, kind: str) -> Any:
+        return timed[name].cast(kind) if name in timed.columns else sql.null(kind)
+
     timed = timed.select(
         "trace_id",
         "span_id",
@@ -78,10 +85,10 @@ def span_arrays(samples: Table) -> SpanArrays | None:
         place=timed.place.cast("int64"),
         begin=start,
         end=start + timed.duration_ns.cast("int64"),
-        **{
-            name: timed[name].cast("string") if name in known else sql.null("string")
-            for name in ("service", "host")
-        },
+        service=known("service", "string"),
+        host=known("host", "string"),
+        left_out=known("left_out", "boolean").fill_null(False),
+        clock_error=known("clock_error_ns", "int64").fill_null(0),
     )
     (counted,) = rows_of(timed.aggregate(spans=timed.count()))
     if not counted["spans"]:
@@ -97,10 +104,13 @@ def span_arrays(samples: Table) -> SpanArrays | None:
     trace = numbered.group_by("trace_id").aggregate(trace=numbered.number.min())
     named = ids.select("trace_id", "parent", parent_id="span_id")
     joined = numbered.left_join(named, ["trace_id", "parent_id"]).inner_join(trace, "trace_id")
-    columns = ("number", "span", "service", "host", "parent", "trace", "ok", "place", "begin")
+    columns = (
+        *("number", "span", "service", "host", "parent", "trace", "ok", "left_out", "place"),
+        *("clock_error", "begin", "end"),
+    )
     caller: Any = joined.parent_id.fill_null("").hash()
     lost: Any = joined.parent_id.notnull() & joined.parent.isnull()
-    table = joined.select(*columns, "end", caller=caller, lost=lost).order_by("number").to_pyarrow()
+    table = joined.select(*columns, caller=caller, lost=lost).order_by("number").to_pyarrow()
     release(numbered)
     return _of_table(table)
 
@@ -126,7 +136,9 @@ def _of_table(table: pa.Table) -> SpanArrays:
         whole("caller"),
         flags("lost"),
         flags("ok"),
+        flags("left_out"),
         whole("place"),
+        whole("clock_error"),
         # A span that is its own parent has no parent.
         Forest(
             np.where(parent == np.arange(parent.size), -1, parent), whole("begin"), whole("end")
