@@ -167,6 +167,15 @@ def test_the_table_fits_a_terminal(sides: list[Path]) -> None:
     assert "\n  calls changed: requests " in shown
 
 
+def test_all_forms_explain_the_change_with_the_same_sentence(sides: list[Path]) -> None:
+    (traced,) = json.loads(tare(*sides, "--json").stdout)["traces"]
+    comment = tare(*sides, "--markdown").stdout.replace("\\", "")
+    terminal = " ".join(tare(*sides).stdout.split())
+    assert f"explained by '{PAY}'" in traced["explained"]
+    assert traced["explained"] in terminal
+    assert traced["explained"] in comment
+
+
 def test_one_file_of_each_side(sides: list[Path]) -> None:
     done = tare(*(side / "0.jsonl" for side in sides))
     assert done.returncode == 0, done.stderr

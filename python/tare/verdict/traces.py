@@ -102,6 +102,13 @@ class TraceComparison:
     broken: tuple[float, float]
     """The share of each side's requests that is left out because a span is missing."""
 
+    @property
+    def explained(self) -> str:
+        """Which spans contain the change of the mean time, in a sentence."""
+        from tare.verdict.explained import explained
+
+        return explained(self.mean_ns, self.parts)
+
     def to_json(self, compare: Compare) -> dict[str, Any]:
         """The JSON form in `tare compare`."""
         from tare.verdict.judgement import renamed
@@ -118,4 +125,5 @@ class TraceComparison:
             key: form[key]
             for key in ("environment", "baseline", "condition", "root", "mean_ns", "parts")
         }
-        return renamed(kept | both | {"structures": structures}, compare)
+        more = {"explained": self.explained, "structures": structures}
+        return renamed(kept | both | more, compare)

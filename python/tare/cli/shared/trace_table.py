@@ -15,12 +15,6 @@ if TYPE_CHECKING:
 PARTS = 5
 """The number of spans shown; the others are added up in one line."""
 ROOTS = 3
-MOST = 3
-"""Spans that explain a change."""
-SMALL_REST = 0.2
-"""The share of a change that other spans may have, which are not named."""
-SMALL = 0.001
-"""Changes by a smaller share of a request are not worth a sentence."""
 BETWEEN = 12
 """Characters between columns: two before each column, and an arrow."""
 
@@ -41,7 +35,7 @@ def trace_lines(
 def _of_root(one: TraceComparison, width: int, environment: str) -> Iterator[tuple[str, str]]:
     requests = " + ".join(f"{number:,}" for number in one.requests)
     where = ", ".join(part for part in (one.condition, environment, one.root) if part)
-    yield where, f" against {one.baseline}, {requests} traces: {_explained(one)}"
+    yield where, f" against {one.baseline}, {requests} traces: {one.explained}"
     yield "", "  mean time on the critical path"
     shown, rest = one.parts[:PARTS], one.parts[PARTS:]
     rows = [
@@ -53,44 +47,6 @@ def _of_root(one: TraceComparison, width: int, environment: str) -> Iterator[tup
     for name, before, after, difference, interval in aligned(rows, width - BETWEEN):
         yield "", f"  {name}  {before} -> {after}  {difference}  {interval}".rstrip()
     yield f"  calls {one.verdict}", f": {one.reason}"
-
-
-def _explained(one: TraceComparison) -> str:
-    """Which spans the change of the mean is in, in a sentence."""
-    from tare.verdict.words import duration
-
-    mean = one.mean_ns
-    least = SMALL * mean.larger
-    is_known = mean.low is not None
-    changed = [
-        part
-        for part in one.parts
-        if abs(part.critical_ns.difference) >= least
-        if part.critical_ns.is_shown or not is_known
-    ]
-    if abs(mean.difference) < least or (is_known and not mean.is_shown):
-        moved = f", but {_listed(changed[:MOST])}" if changed else ""
-        return f"requests show no change of their mean time{moved}"
-    explaining: list[SpanPart] = []
-    rest = sum(abs(part.critical_ns.difference) for part in changed)
-    for part in changed[:MOST]:
-        if rest > SMALL_REST * abs(mean.difference):
-            explaining.append(part)
-            rest -= abs(part.critical_ns.difference)
-    where = f", explained by {_listed(explaining)}" if explaining else ", in many spans"
-    longer = "longer" if mean.difference > 0 else "less"
-    proof = "" if is_known else "; too few runs to prove it"
-    return f"requests take {duration(abs(mean.difference))} {longer}{where}{proof}"
-
-
-def _listed(parts: Sequence[SpanPart]) -> str:
-    from tare.verdict.words import duration
-
-    named = (
-        f"'{part.span}' ({duration(part.critical_ns.difference, signed=True)})" for part in parts
-    )
-    *first, last = named
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _cells(change: Change) -> tuple[str, str, str, str]:

@@ -74,7 +74,7 @@ def code(name: str) -> str:
 
 
 def _critical_path(traces: Sequence[TraceComparison]) -> str:
-    """A table of each root span, and the verdict on its calls."""
+    """A sentence and a table of each root span, and the verdict on its calls."""
     parts = []
     for one in traces[:_ROOTS]:
         rows = [("whole request", one.mean_ns)]
@@ -86,6 +86,7 @@ def _critical_path(traces: Sequence[TraceComparison]) -> str:
         ]
         parts += [
             f"{code(one.condition)} against {code(one.baseline)}, {code(one.root)}",
+            prose(one.explained),
             "\n".join([_PATH_HEAD, "|---|---|---:|", *lines]),
             prose(f"calls {one.verdict}: {one.reason}"),
         ]

@@ -111,6 +111,8 @@ class TracedRequests(Part):
     root: str
     mean_ns: Change
     parts: tuple[SpanPart, ...]
+    explained: str = ""
+    """Empty in results of versions that did not write it."""
     structures: Structures
 
 

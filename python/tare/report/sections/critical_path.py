@@ -46,16 +46,25 @@ def section(result: Result) -> Section:
         " its calls per request.",
         tables=[table for one in result.verdicts.traces for table in _tables(result, one)],
         lines=[
-            typeset(safe(f"{one.root}: calls {one.structures.verdict}: {one.structures.reason}"))
-            for one in result.verdicts.traces
+            typeset(safe(line)) for one in result.verdicts.traces for line in _lines(result, one)
         ],
         absent="the requests have no traces",
     )
 
 
-def _tables(result: Result, one: TracedRequests) -> Iterator[Table]:
+def _lines(result: Result, one: TracedRequests) -> Iterator[str]:
+    mix = f"calls {one.structures.verdict}: {one.structures.reason}"
+    for line in (one.explained, mix) if one.explained else (mix,):
+        yield typeset(f"{_name(result, one)}: {safe(line)}")
+
+
+def _name(result: Result, one: TracedRequests) -> str:
     where = one.environment if len(result.environments) > 1 else ""
-    of = ", ".join(safe(part, LONGEST) for part in (one.condition, where, one.root) if part)
+    return ", ".join(safe(part, LONGEST) for part in (one.condition, where, one.root) if part)
+
+
+def _tables(result: Result, one: TracedRequests) -> Iterator[Table]:
+    of = _name(result, one)
     yield Table(f"Time on the critical path per request: {of}", SPAN_COLUMNS, list(_parts(one, of)))
     if len(one.structures.shares) > 1:
         yield Table(f"Calls of requests: {of}", SHARE_COLUMNS, list(_shares(one, of)), 2)

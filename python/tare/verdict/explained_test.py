@@ -3,8 +3,8 @@
 
 import pytest
 
-from tare.cli.shared.trace_table import trace_lines
-from tare.verdict.traces import Change, SpanPart, TraceComparison
+from tare.verdict.explained import explained
+from tare.verdict.traces import Change, SpanPart
 
 MS = 1e6
 
@@ -23,13 +23,7 @@ def sentence(whole: Change, **parts: Change) -> str:
     none = change(1, 0)
     spans = [SpanPart(name, its, none, none) for name, its in parts.items()]
     ordered = sorted(spans, key=lambda part: -abs(part.critical_ns.difference))
-    one = TraceComparison(
-        environment="", baseline="old", condition="new", root="order", requests=(10, 10),
-        mean_ns=whole, parts=tuple(ordered), structures=(), verdict="unchanged", reason="",
-        broken=(0.0, 0.0),
-    )  # fmt: skip
-    (_, text), *_ = trace_lines([one], 80, many=False)
-    return text.partition("traces: ")[2]
+    return explained(whole, ordered)
 
 
 @pytest.mark.parametrize(
