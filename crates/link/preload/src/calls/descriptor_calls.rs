@@ -115,6 +115,7 @@ pub fn accepted(fd: c_int, listener: c_int) -> c_int {
         // A child of a later fork has it, too, even if this process has not used it before.
         if let Some((connection, _)) = state::tracked(fd) {
             connection.forks.store(state::forks(), Relaxed);
+            connection.is_accepted.store(1, Relaxed);
         }
         inherit(fd, listener);
     }

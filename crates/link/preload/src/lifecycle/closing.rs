@@ -5,7 +5,7 @@ use crate::descriptors::reserved_descriptors;
 use crate::epoll::epoll_sets;
 use crate::kernel;
 use crate::lifecycle::endpoint_name::forget;
-use crate::lifecycle::{connection_log, service_thread};
+use crate::lifecycle::{connection_log, rendezvous, service_thread};
 use crate::links::slots::{self, Slot};
 use crate::links::{receiver_lock, sender_lock, service_socket};
 use crate::state::connection::{Connection, Stage};
@@ -69,6 +69,7 @@ fn end(fd: c_int, connection: &Connection) {
         kernel::yield_now();
     }
     if connection.change_stage(Stage::Waiting, Stage::Never) {
+        rendezvous::was_in_vain(fd, connection);
         forget(connection);
     }
     if connection.change_stage(Stage::Linked, Stage::Never)

@@ -6,7 +6,7 @@
 use crate::descriptors::{io_uring_detection, reserved_descriptors};
 use crate::epoll::epoll_sets;
 use crate::lifecycle::endpoint_name::{HAS_COME, Name, ends, forget};
-use crate::lifecycle::{connection_log, service_thread};
+use crate::lifecycle::{absence, connection_log, service_thread};
 use crate::links::slots::{self, Parts, Slot};
 use crate::links::{children, memory_limit};
 use crate::state::connection::{Connection, Stage};
@@ -21,6 +21,8 @@ use tare_shm::{memory, peer, process, rights};
 /// request stays TCP's. What is sent in several calls, with none that receives between them, is one
 /// message.
 const MANY_BYTES: u64 = 16 << 10;
+/// Calls that send on a connection to an end that was absent lately, before it is waited for.
+const FEW_SENDS: u32 = 16;
 /// Times that an end tries to reach the other one, which is just beginning to wait.
 const MOST_ATTEMPTS: u32 = 64;
 /// Calls during which the first end looks whether the other one has come.
@@ -30,8 +32,12 @@ pub fn turn(fd: c_int, connection: &Connection, sends: bool) -> Option<&'static 
     match connection.stage() {
         Stage::Linked => slots::enter(connection.slot.load(Relaxed)),
         _ if children::is_under_way() => None,
-        Stage::New if is_time(connection, sends) => uninterrupted(|| begin(fd, connection)),
-        Stage::Waiting if is_time_to_look(connection) => uninterrupted(|| look(fd, connection)),
+        Stage::New if is_time(connection, sends) && !is_in_vain(fd, connection) => {
+            uninterrupted(|| begin(fd, connection))
+        }
+        Stage::Waiting if is_time_to_look(connection) => {
+            uninterrupted(|| look(fd, connection, sends))
+        }
         _ => None,
     }
 }
@@ -48,6 +54,24 @@ fn is_time(connection: &Connection, sends: bool) -> bool {
     let is_second =
         sends && connection.sends.load(Relaxed) > 0 && connection.has_received.load(Relaxed) != 0;
     is_second || connection.bytes.load(Relaxed) >= MANY_BYTES || state::is_eager()
+}
+
+/// Whether the other end is not likely to come, and the connection has done too little to wait for it.
+fn is_in_vain(fd: c_int, connection: &Connection) -> bool {
+    connection.sends.load(Relaxed) < FEW_SENDS
+        && connection.bytes.load(Relaxed) < MANY_BYTES
+        && !state::is_eager()
+        && absence::is_likely(fd, connection)
+}
+
+/// Remembers that the other end did not come, though it has sent since it is waited for.
+pub fn was_in_vain(fd: c_int, connection: &Connection) {
+    let listener = connection.listener.load(Relaxed);
+    let has_come =
+        || listener & HAS_COME != 0 || kernel::events(listener as c_int, libc::POLLIN) != 0;
+    if connection.has_received.load(Relaxed) != 0 && !has_come() {
+        absence::note(fd, connection);
+    }
 }
 
 enum Outcome {
@@ -165,7 +189,7 @@ fn is_time_to_look(connection: &Connection) -> bool {
 
 /// Looks whether the other end has come.
 #[cold]
-fn look(fd: c_int, connection: &Connection) -> Option<&'static Slot> {
+fn look(fd: c_int, connection: &Connection, sends: bool) -> Option<&'static Slot> {
     if !connection.change_stage(Stage::Waiting, Stage::Changing) {
         return None;
     }
@@ -182,6 +206,8 @@ fn look(fd: c_int, connection: &Connection) -> Option<&'static Slot> {
     };
     if !matches!(outcome, Outcome::Waits(_)) {
         forget(connection);
+    } else if sends {
+        was_in_vain(fd, connection);
     }
     finish(fd, connection, outcome)
 }

@@ -16,6 +16,8 @@ pub struct Connection {
     pub bytes: AtomicU64,
     /// Not 0: another program may use it, too, or has used it.
     pub is_found: AtomicU32,
+    /// Not 0: this end is the server's, which has accepted it.
+    pub is_accepted: AtomicU32,
     /// Not 0: it has an option that the library cannot imitate.
     pub is_special: AtomicU32,
     /// Forks when it was first seen.
@@ -135,6 +137,7 @@ unsafe impl tare_interpose::Connection for Connection {
             &self.sends,
             &self.has_received,
             &self.is_found,
+            &self.is_accepted,
             &self.is_special,
             &self.forks,
             &self.listener,
