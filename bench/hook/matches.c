@@ -3,8 +3,9 @@
 //
 // matches THREADS RATE SECONDS: each thread sends itself packets of 64 keywords over a
 // socketpair and reads them, so that all together read RATE keywords a second. Prints how many
-// keywords were read.
+// keywords were read. With 0 seconds, they read until standard input ends.
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@ enum { PACKET = 64, BURST = 8 };  // keywords a packet, packets between two look
 static const char keyword[] = "needle. ";
 static int threads;
 static double rate, seconds;
+static atomic_int is_over;
 
 static void must(int ok, const char *what) {
     if (ok) return;
@@ -42,11 +44,11 @@ static void *work(void *argument) {
     for (int one = 0; one < PACKET; one++)
         memcpy(packet + one * (sizeof keyword - 1), keyword, sizeof keyword - 1);
     must(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0, "socketpair");
-    long bursts = rate * seconds / threads / (PACKET * BURST);
-    double step = seconds * 1e9 / bursts;
+    long burst, bursts = rate * seconds / threads / (PACKET * BURST);
+    double step = threads * (PACKET * BURST) / rate * 1e9;
     // They do not all work at the same moment.
     long long start = now() + (long long)(step * (long)argument / threads);
-    for (long burst = 0; burst < bursts; burst++) {
+    for (burst = 0; seconds > 0 ? burst < bursts : !is_over; burst++) {
         sleep_until(start + (long long)(burst * step));
         for (int one = 0; one < BURST; one++) {
             must(write(pair[1], packet, SIZE) == SIZE, "write");
@@ -57,7 +59,7 @@ static void *work(void *argument) {
             }
         }
     }
-    return (void *)(bursts * BURST * PACKET);
+    return (void *)(burst * BURST * PACKET);
 }
 
 int main(int argc, char **argv) {
@@ -67,10 +69,11 @@ int main(int argc, char **argv) {
     long long keywords = 0;
     for (long one = 0; one < threads; one++)
         must(pthread_create(&all[one], 0, work, (void *)one) == 0, "pthread_create");
+    if (seconds == 0) is_over = getchar() == EOF;
     for (int one = 0; one < threads; one++) {
-        void *read;
-        pthread_join(all[one], &read);
-        keywords += (long)read;
+        void *done;
+        pthread_join(all[one], &done);
+        keywords += (long)done;
     }
     printf("%lld\n", keywords);
     return 0;

@@ -16,9 +16,14 @@ def start() -> Iterator[Start]:
     """Starts a command in a process group of its own, which ends with the test."""
     started: list[subprocess.Popen[str]] = []
 
-    def run(*command: str) -> subprocess.Popen[str]:
+    def run(*command: str, stdin: int | None = None) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0
+            command,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            process_group=0,
         )
         started.append(process)
         return process

@@ -17,14 +17,15 @@ JUMPS = Path(__file__).parents[1] / "hook" / "cases" / "jumps.c"
 
 @pytest.fixture
 def matches(tmp_path: Path) -> list[str]:
-    """A program whose threads make 500,000 matches in half a second and say how many."""
+    """A program whose threads make 1,000,000 matches per second, for some seconds, and say how
+    many. With 0 seconds it goes on until its standard input ends."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("there is no C compiler")
     program = tmp_path / "matches"
     subprocess.run([compiler, "-O2", "-pthread", "-o", program, SOURCE], check=True)
     (tmp_path / "rules.toml").write_text(rules("needle"))
-    return [str(program), "8", "1e6", "0.5"]
+    return [str(program), "8", "1e6"]
 
 
 def read(stats: str) -> tuple[int, dict[str, int]]:
@@ -40,7 +41,7 @@ def test_matches_of_many_threads_are_written_or_lost(
     events = tmp_path / file
     options = ["--rules", str(tmp_path / "rules.toml"), "--events", str(events), "--json"]
     done = subprocess.run(
-        [HOOK, *options, "--", *matches],
+        [HOOK, *options, "--", *matches, "0.5"],
         capture_output=True,
         text=True,
         timeout=SECONDS,
@@ -69,12 +70,18 @@ def test_who_takes_over_under_load_accounts_for_every_match(
 ) -> None:
     events = tmp_path / "events"
     own = ["--events", str(events)]
-    hook = start(HOOK, "--rules", str(tmp_path / "rules.toml"), *own, "--", *matches)
+    rules_file = str(tmp_path / "rules.toml")
+    hook = start(HOOK, "--rules", rules_file, *own, "--", *matches, "0", stdin=subprocess.PIPE)
     pid = child_of(hook)
     wait_for(lambda: events.stat().st_size > 1 << 20)
     hook.kill()
     hook.wait(SECONDS)
+    before = events.stat().st_size
     other = start(HOOK, "--attach", str(pid), *own, "--json")
+    wait_for(lambda: events.stat().st_size > before + (1 << 20))
+    assert hook.stdin
+    hook.stdin.close()
+    hook.stdin = None
     _, said = other.communicate(timeout=SECONDS)
     assert other.returncode == 0
     assert hook.stdout
