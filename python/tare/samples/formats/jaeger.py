@@ -10,9 +10,9 @@ from tare.samples.formats.asked import NOTHING, Asked
 from tare.samples.formats.json_file import number, stored, whole
 from tare.samples.formats.source import Source
 from tare.samples.formats.span_names import (
+    HOSTS,
     attribute,
     full_name,
-    host,
     keys_in,
     plain,
     ungrouped,
@@ -40,16 +40,18 @@ def read(backend: Database, path: Path, asked: Asked = NOTHING) -> Source:
 
 def samples_of(table: Table, asked: Asked) -> Table:
     """The samples of a stored table of `span` and `process`, in Jaeger's JSON."""
+    tags = {f"a{number}": _tag(table.process, key) for number, key in enumerate(HOSTS)}
+    table = table.select("span", "process", row=table.rowid(), **tags)
     span: Any = table.span
     parent = sql.coalesce(_parent(span), span["parentSpanID"].json_text)
     service = table.process["serviceName"].json_text
     return table.select(
-        row=table.rowid(),
+        "row",
         start_ns=number(span["startTime"]) * NANOSECONDS["us"],
         duration_ns=number(span["duration"]) * NANOSECONDS["us"],
         ok=~_tag(span, "error").isin(TRUE).fill_null(False),
         service=service,
-        host=host(lambda key: plain(_tag(table.process, key))),
+        host=sql.coalesce(*(plain(table[one]) for one in tags)),
         span=full_name(
             service,
             span["operationName"].json_text,
@@ -64,7 +66,7 @@ def samples_of(table: Table, asked: Asked) -> Table:
 
 def ungrouped_of(table: Table, asked: Asked) -> str | None:
     """As `Source.ungrouped`, of such a table."""
-    known = (table.select(key=keys_in(of, "tags")) for of in (table.span, table.process))
+    known = (table.select(key=keys_in(of["tags"])) for of in (table.span, table.process))
     return ungrouped(asked.group_by, table, _grouped(table, asked), *known)
 
 
@@ -85,7 +87,7 @@ def _parent(span: Any) -> Any:
 def _tag(of: Any, key: str) -> Any:
     """A tag's value as JSON text: from the list of tags, or from the object `tag`, which
     Elasticsearch can store instead, with @ for each dot in a name."""
-    return sql.coalesce(attribute(of, "tags", key), of["tag"][key.replace(".", "@")].cast("string"))
+    return sql.coalesce(attribute(of["tags"], key), of["tag"][key.replace(".", "@")].cast("string"))
 
 
 def _grouped(table: Table, asked: Asked) -> Any:

@@ -11,9 +11,9 @@ from tare.samples.formats.json_file import lines, number, stored
 from tare.samples.formats.json_lines import require
 from tare.samples.formats.source import Source
 from tare.samples.formats.span_names import (
+    HOSTS,
     attribute,
     full_name,
-    host,
     keys_in,
     plain,
     ungrouped,
@@ -24,6 +24,7 @@ from tare.samples.sql.engine import count_rows
 if TYPE_CHECKING:
     from tare.samples.sql.table import Database
 
+SERVICE = "service.name"
 # The protocol's JSON has the numbers of enumerations; some writers have their names.
 ERROR = ("2", '"STATUS_CODE_ERROR"')
 TYPES = ("string", "int", "bool", "double", "array", "kvlist")
@@ -35,14 +36,22 @@ def read(backend: Database, path: Path, asked: Asked = NOTHING) -> Source:
     lazy = lines(backend, path)
     broken = count_rows(stored(backend, lazy.filter(lazy.json.isnull()), path))
     resources = lazy.select(of=lazy.json["resourceSpans"].json_list.unnest())
-    service = attribute(resources.of, "resource.attributes", "service.name").cast("json")
+    resources = resources.select(
+        attributes=resources.of["resource"]["attributes"], scopes=resources.of["scopeSpans"]
+    )
     key = asked.group_by
-    shared = sql.null("string") if key is None else _value(resources.of, "resource.attributes", key)
-    scopes = resources.select(
-        service=service["stringValue"].json_text,
-        host=host(lambda key: _value(resources.of, "resource.attributes", key)),
-        shared=shared,
-        of=resources.of["scopeSpans"].json_list.unnest(),
+    # By number: the engine does not tell names apart that differ in case.
+    needed = (SERVICE, *HOSTS, *([] if key is None else [key]))
+    place = {name: f"a{number}" for number, name in enumerate(needed)}
+    typed = resources.select(
+        "scopes",
+        **{to: attribute(resources.attributes, name).cast("json") for name, to in place.items()},
+    )
+    scopes = typed.select(
+        service=typed[place[SERVICE]]["stringValue"].json_text,
+        host=sql.coalesce(*(_plain(typed[place[name]]) for name in HOSTS)),
+        shared=sql.null("string") if key is None else _plain(typed[place[key]]),
+        of=typed.scopes.json_list.unnest(),
     )
     spans = scopes.select("service", "host", "shared", span=scopes.of["spans"].json_list.unnest())
     table = stored(backend, spans, path)
@@ -53,7 +62,7 @@ def read(backend: Database, path: Path, asked: Asked = NOTHING) -> Source:
     kind = span["kind"].cast("string").replace('"', "").replace("SPAN_KIND_", "").lower()
     group = None
     if key is not None:
-        group = sql.coalesce(_value(span, "attributes", key), table.shared)
+        group = sql.coalesce(_plain(attribute(span["attributes"], key).cast("json")), table.shared)
     samples = table.select(
         "service",
         "host",
@@ -68,13 +77,12 @@ def read(backend: Database, path: Path, asked: Asked = NOTHING) -> Source:
         parent_id=span["parentSpanId"].json_text.nullif(""),
     )
     known = (
-        table.select(key=keys_in(table.span, "attributes")),
-        resources.select(key=keys_in(resources.of, "resource.attributes")),
+        table.select(key=keys_in(table.span["attributes"])),
+        resources.select(key=keys_in(resources.attributes)),
     )
     return Source(samples, broken, ungrouped=ungrouped(key, table, group, *known))
 
 
-def _value(of: Any, pairs: str, key: str) -> Any:
-    """The text of an attribute, of any of the protocol's types: {"stringValue": "gold"}."""
-    typed = attribute(of, pairs, key).cast("json")
+def _plain(typed: Any) -> Any:
+    """The text of a value of any of the protocol's types: {"stringValue": "gold"}."""
     return sql.coalesce(*(plain(typed[f"{kind}Value"]) for kind in TYPES))

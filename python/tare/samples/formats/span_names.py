@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tare.samples.sql import column as sql
@@ -15,7 +14,8 @@ if TYPE_CHECKING:
 
 KINDS = ("server", "client", "producer", "consumer")
 HOSTS = ("host.name", "k8s.pod.name", "service.instance.id", "hostname", "ip")
-"""Attributes of a service's resource or process: equal values mean the same clock."""
+"""Attributes of a service's resource or process, of which the first that is there says where the
+service runs: equal values mean the same clock."""
 SHOWN = 12
 """Attributes that are named if another one does not exist."""
 _KIND = re.compile(rf" \(({'|'.join(KINDS)})\)(?: \[.*\])?$", re.DOTALL)
@@ -41,24 +41,22 @@ def kind_of(name: str) -> str:
     return found[1] if found else ""
 
 
-def host(value: Callable[[str], Any]) -> Any:
-    """Where a service runs, from the first of `HOSTS` that has a value; null if none has."""
-    return sql.coalesce(*(value(key) for key in HOSTS))
+def attribute(pairs: Any, key: str) -> Any:
+    """The text of the JSON value that `key` has in a JSON array of {"key", "value"}; null if none.
 
-
-def attribute(of: Any, pairs: str, key: str) -> Any:
-    """The text of the JSON value that `key` has among `pairs`, an array of {"key", "value"}."""
+    Its cost grows with the array, which should be a column and no part of a larger value.
+    """
     keys, values = (
-        sql.function("JSON_EXTRACT", of, f"$.{pairs}[*].{part}").cast("array<string>")
+        sql.function("JSON_EXTRACT", pairs, f"$[*].{part}").cast("array<string>")
         for part in ("key", "value")
     )
-    place = keys.index(json_string(key))
-    return (place >= 0).ifelse(values[place], sql.null("string"))
+    place = sql.function("LIST_INDEXOF", keys, json_string(key))
+    return sql.function("LIST_EXTRACT", values, place)
 
 
-def keys_in(of: Any, pairs: str) -> Any:
-    """The keys among `pairs`, as `attribute` reads them: a list of texts for each row."""
-    return plain(sql.function("JSON_EXTRACT", of, f"$.{pairs}[*].key").unnest())
+def keys_in(pairs: Any) -> Any:
+    """The keys in such an array: a list of texts for each row."""
+    return plain(sql.function("JSON_EXTRACT", pairs, "$[*].key").unnest())
 
 
 def ungrouped(key: str | None, spans: Table, group: Any, *known: Table) -> str | None:
