@@ -69,7 +69,10 @@ int main(int argc, char **argv) {
     long long keywords = 0;
     for (long one = 0; one < threads; one++)
         must(pthread_create(&all[one], 0, work, (void *)one) == 0, "pthread_create");
-    if (seconds == 0) is_over = getchar() == EOF;
+    if (seconds == 0) {
+        while (getchar() != EOF) continue;
+        is_over = 1;
+    }
     for (int one = 0; one < threads; one++) {
         void *done;
         pthread_join(all[one], &done);

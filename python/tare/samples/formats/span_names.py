@@ -46,12 +46,10 @@ def attribute(pairs: Any, key: str) -> Any:
 
     Its cost grows with the array, which should be a column and no part of a larger value.
     """
-    keys, values = (
-        sql.function("JSON_EXTRACT", pairs, f"$[*].{part}").cast("array<string>")
-        for part in ("key", "value")
-    )
+    keys = sql.function("JSON_EXTRACT", pairs, "$[*].key").cast("array<string>")
     place = sql.function("LIST_INDEXOF", keys, json_string(key))
-    return sql.function("LIST_EXTRACT", values, place)
+    pair = sql.function("LIST_EXTRACT", sql.function("JSON_EXTRACT", pairs, "$[*]"), place)
+    return pair["value"].cast("string")
 
 
 def keys_in(pairs: Any) -> Any:

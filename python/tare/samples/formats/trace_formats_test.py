@@ -69,7 +69,8 @@ def test_each_span_has_its_service_and_host(tmp_path: Path, name: str) -> None:
     process = {"serviceName": "shop", "tags": tags(host_name="one", ip="10.0.0.1")}
     endpoint = {"serviceName": "shop", "ipv4": "10.0.0.1"}
     cpus = '"host.cpus", "value": {"intValue": "2"}'
-    host = '"host.name", "value": {"stringValue": "one"}'
+    # An attribute may have no value.
+    host = '"none"}, {"key": "host.name", "value": {"stringValue": "one"}'
     text = {
         "otlp": otlp([span("GET /", 0, 9)]).replace(cpus, host),
         "jaeger": json.dumps(

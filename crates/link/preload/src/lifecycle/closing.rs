@@ -69,7 +69,7 @@ fn end(fd: c_int, connection: &Connection) {
         kernel::yield_now();
     }
     if connection.change_stage(Stage::Waiting, Stage::Never) {
-        rendezvous::was_in_vain(fd, connection);
+        rendezvous::note_absence(fd, connection);
         forget(connection);
     }
     if connection.change_stage(Stage::Linked, Stage::Never)

@@ -12,12 +12,18 @@ use tare_shm::syscall::{self, Errno, call};
 
 /// The addresses of a connection: of this end, and of the other.
 pub fn ends(fd: c_int) -> Option<[Endpoint; 2]> {
-    let endpoint = |number| {
-        let End(bytes) = End::get(number, fd)?;
-        let (address, port) = bytes.split_first_chunk::<16>()?;
-        Some(Endpoint { address: *address, port: u16::from_be_bytes(port.try_into().ok()?) })
-    };
-    Some([endpoint(libc::SYS_getsockname)?, endpoint(libc::SYS_getpeername)?])
+    Some([endpoint(libc::SYS_getsockname, fd)?, other_end(fd)?])
+}
+
+/// The address of the other end of a connection.
+pub fn other_end(fd: c_int) -> Option<Endpoint> {
+    endpoint(libc::SYS_getpeername, fd)
+}
+
+fn endpoint(number: i64, fd: c_int) -> Option<Endpoint> {
+    let End(bytes) = End::get(number, fd)?;
+    let (address, port) = bytes.split_first_chunk::<16>()?;
+    Some(Endpoint { address: *address, port: u16::from_be_bytes(port.try_into().ok()?) })
 }
 
 /// The name at which the ends of a connection meet.

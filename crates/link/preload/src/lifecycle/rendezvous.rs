@@ -21,7 +21,7 @@ use tare_shm::{memory, peer, process, rights};
 /// request stays TCP's. What is sent in several calls, with none that receives between them, is one
 /// message.
 const MANY_BYTES: u64 = 16 << 10;
-/// Calls that send on a connection to an end that was absent lately, before it is waited for.
+/// Calls that send on a connection to a server that was absent lately, before it is waited for.
 const FEW_SENDS: u32 = 16;
 /// Times that an end tries to reach the other one, which is just beginning to wait.
 const MOST_ATTEMPTS: u32 = 64;
@@ -56,21 +56,23 @@ fn is_time(connection: &Connection, sends: bool) -> bool {
     is_second || connection.bytes.load(Relaxed) >= MANY_BYTES || state::is_eager()
 }
 
-/// Whether the other end is not likely to come, and the connection has done too little to wait for it.
+/// Whether the server is not likely to come, and the connection has done too little to wait for it.
 fn is_in_vain(fd: c_int, connection: &Connection) -> bool {
-    connection.sends.load(Relaxed) < FEW_SENDS
+    connection.is_accepted.load(Relaxed) == 0
+        && connection.sends.load(Relaxed) < FEW_SENDS
         && connection.bytes.load(Relaxed) < MANY_BYTES
         && !state::is_eager()
-        && absence::is_likely(fd, connection)
+        && absence::is_likely(fd)
 }
 
-/// Remembers that the other end did not come, though it has sent since it is waited for.
-pub fn was_in_vain(fd: c_int, connection: &Connection) {
+/// Remembers that a server which is waited for has not come, if it has sent since.
+pub fn note_absence(fd: c_int, connection: &Connection) {
     let listener = connection.listener.load(Relaxed);
     let has_come =
         || listener & HAS_COME != 0 || kernel::events(listener as c_int, libc::POLLIN) != 0;
-    if connection.has_received.load(Relaxed) != 0 && !has_come() {
-        absence::note(fd, connection);
+    let is_server = connection.is_accepted.load(Relaxed) != 0;
+    if !is_server && connection.has_received.load(Relaxed) != 0 && !has_come() {
+        absence::note(fd);
     }
 }
 
@@ -207,7 +209,7 @@ fn look(fd: c_int, connection: &Connection, sends: bool) -> Option<&'static Slot
     if !matches!(outcome, Outcome::Waits(_)) {
         forget(connection);
     } else if sends {
-        was_in_vain(fd, connection);
+        note_absence(fd, connection);
     }
     finish(fd, connection, outcome)
 }
