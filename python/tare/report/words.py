@@ -6,7 +6,6 @@ import re
 
 from tare.terminal import printable
 from tare.verdict import words as said
-from tare.verdict.judgement import Unit
 
 NO_BREAK = "\u00a0"
 MINUS = "\u2212"
@@ -27,21 +26,21 @@ def percent(fraction: float | None, *, signed: bool = True) -> str:
     return typeset(said.percent(fraction, signed=signed))
 
 
-def interval(low: float | None, high: float | None, unit: Unit = "ns") -> str:
+def interval(low: float | None, high: float | None, unit: said.Unit = "ns") -> str:
     """Two effects as `+5.4 to +7.3 %`."""
     if low is None or high is None:
         return "–"
     return f"{percent(low).removesuffix(f'{NO_BREAK}%')} to {change(high, unit)}"
 
 
-def change(effect: float | None, unit: Unit) -> str:
+def change(effect: float | None, unit: said.Unit) -> str:
     """An effect on a metric of this unit: `+5.4 %`, of shares `+0.20 points`."""
     if effect is None or not math.isfinite(effect):
         return "–"
     return typeset(said.change(effect, unit))
 
 
-def values(baseline: float | None, condition: float | None, unit: Unit) -> str:
+def values(baseline: float | None, condition: float | None, unit: said.Unit) -> str:
     """Both sides: `34.7 µs → 35.1 µs`."""
     if baseline is None or condition is None:
         return "–"

@@ -14,11 +14,11 @@ from tare.samples.notes import Note
 if TYPE_CHECKING:
     from tare.samples.manifest import Compare
     from tare.verdict.traces import OutsideRoot, TraceComparison
+    from tare.verdict.words import Unit
 
 Word = Literal["slower", "faster", "unchanged", "shape-changed", "inconclusive", "invalid"]
 Role = Literal["primary", "exploratory"]
 RunsShow = Literal["difference", "no difference"]
-Unit = Literal["ns", "requests/s", "share"]
 LEVEL = 0.95
 UNITS: Mapping[str, Unit] = {THROUGHPUT: "requests/s", ERROR_RATE: "share"}
 """Of metrics that are no times."""

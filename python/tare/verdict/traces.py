@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from tare.verdict.explained import explained
+
 if TYPE_CHECKING:
     from tare.samples.manifest import Compare
 
@@ -105,8 +107,6 @@ class TraceComparison:
     @property
     def explained(self) -> str:
         """Which spans contain the change of the mean time, in a sentence."""
-        from tare.verdict.explained import explained
-
         return explained(self.mean_ns, self.parts)
 
     def to_json(self, compare: Compare) -> dict[str, Any]:

@@ -14,8 +14,9 @@ from tare.native import commit
 from tare.samples.manifest import Compare
 from tare.samples.model import REQUEST
 from tare.untrusted import MEBIBYTE, explained, read_json
-from tare.verdict.judgement import LEVEL, Control, Cut, EffectSizes, Shape, Unit, Word, renamed
+from tare.verdict.judgement import LEVEL, Control, Cut, EffectSizes, Shape, Word, renamed
 from tare.verdict.traces import Change, MixWord, OutsideRoot, SpanPart, StructureShare
+from tare.verdict.words import Unit
 
 if TYPE_CHECKING:
     from tare.verdict import Judgement
