@@ -78,11 +78,16 @@ audit: environment ## look dependencies up in the databases of vulnerabilities, 
 
 .PHONY: test
 test: PACKAGES := test
-test: native hello busy ## every test that needs no server beyond Debian's packages
+test: native hello busy ## tests that need no server beyond Debian's packages
 	@cargo test --locked $(REST)
 	@cargo test --locked --profile preload -p tare-hook-preload -p tare-link-preload
 	@RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test --locked --release -p tare-shm -p tare-link-segment loom
-	@.venv/bin/pytest -n 4 --dist worksteal
+	@.venv/bin/pytest -n 4 --dist worksteal -m 'not (integration or exhaustive)'
+
+.PHONY: test-exhaustive
+test-exhaustive: PACKAGES := test
+test-exhaustive: native ## those with all variations, large inputs or many draws
+	@.venv/bin/pytest -n 4 --dist worksteal -m 'exhaustive and not integration'
 
 .PHONY: test-integration
 test-integration: PACKAGES := guests

@@ -52,6 +52,7 @@ def test_all_events_of_others_are_found(machine: Machine, name: str) -> None:
     assert loop.complete == 1.0
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("name", "calls"),
     [

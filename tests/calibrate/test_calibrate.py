@@ -233,6 +233,7 @@ def test_what_cannot_be_kept_is_told_after_everything_was_printed(finished: Fini
     assert "not stored for later verdicts" in errors.splitlines()[-1]
 
 
+@pytest.mark.exhaustive
 def test_a_service_that_ignores_the_delay_has_no_limits(tmp_path: Path, busy: Path) -> None:
     one = calibration(tmp_path, busy, "SOMETHING_ELSE")
     code, out, errors = one.run("--out", str(one.result))

@@ -133,6 +133,7 @@ def test_conditions_without_a_common_span_are_an_error(sides: list[Path], tmp_pa
     assert "the conditions have no span in common" in done.stderr
 
 
+@pytest.mark.exhaustive
 def test_a_pipeline_that_loses_one_span_in_a_hundred_is_reported(
     sides: list[Path], tmp_path: Path
 ) -> None:

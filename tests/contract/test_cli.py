@@ -27,7 +27,9 @@ from tests.waiting import SECONDS
 CONTRACT = tomllib.loads((Path(__file__).parent / "cli.toml").read_text())
 BIN = Path(sys.executable).parent
 # What `tare` carries out without another program, and loads its libraries for.
-IN_PROCESS = [("tare", "compare"), ("tare", "report"), ("tare", "calibrate")]
+IN_PROCESS = [
+    ("tare", name) for name in ("calibrate", "compare", "doctor", "init", "report", "run")
+]
 # Nobody, who may read everything: this Python can stand in a folder that is root's alone.
 CAPABILITY = "+dac_read_search"
 AS_NOBODY = [

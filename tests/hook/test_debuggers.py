@@ -33,6 +33,7 @@ def test_gdb_stops_in_a_read_and_goes_on(compile_case: Compile, tmp_path: Path) 
     assert seen.events
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("outside", [False, True], ids=["inside", "outside"])
 @pytest.mark.parametrize("name", CASES)
 def test_strace(name: str, outside: bool, compile_case: Compile, tmp_path: Path) -> None:
@@ -52,6 +53,7 @@ def test_strace(name: str, outside: bool, compile_case: Compile, tmp_path: Path)
     assert re.search(r"\b(recvfrom|read)\(\d+<(TCP|UNIX)", trace.read_text())
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("outside", [False, True], ids=["inside", "outside"])
 @pytest.mark.parametrize("what", ["stat", "record"])
 @pytest.mark.parametrize("name", CASES)

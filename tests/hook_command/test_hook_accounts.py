@@ -112,6 +112,7 @@ def test_a_handler_that_jumps_away_ends_nothing(tmp_path: Path) -> None:
     assert json.loads(lines[-1])["keyword"] == "after"
 
 
+@pytest.mark.exhaustive
 def test_a_process_that_executes_itself_often_keeps_its_ring(tmp_path: Path) -> None:
     """More often than there are rings, within the time that looking for dead threads takes."""
     times = 280

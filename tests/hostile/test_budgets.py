@@ -62,6 +62,7 @@ def numbers(file: Path, pid: int) -> pa.ChunkedArray:
     return table.filter(pc.equal(table["pid"], pid))["payload"]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("user", USERS)
 @pytest.mark.parametrize("name", ATTACKS)
 def test_attack_costs_no_event_of_another_user(

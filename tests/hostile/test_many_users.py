@@ -16,6 +16,7 @@ __all__ = ["compiled"]
 USERS = range(60_000, 60_040)
 
 
+@pytest.mark.exhaustive
 def test_program_that_starts_beside_a_flood_of_many_users_is_served_in_time(
     compiled: Callable[[str], Path], open_to_all: Path
 ) -> None:

@@ -59,6 +59,7 @@ def test_block_rule_withholds_bytes_in_strict_mode(restricted: Compile, tmp_path
     assert seen.behaviour.code == 0
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("restriction", "how"), [*WAYS, ("events", "early"), ("counter", "early")])
 def test_logging_program_is_not_killed_and_every_event_is_counted(
     restriction: str, how: str, logging: Path, tmp_path: Path

@@ -233,6 +233,7 @@ def is_refused(folder: Path, name: str) -> bool:
     return True
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("value", VALUES)
 @pytest.mark.parametrize("name", ["manifest.json", "verdicts.json"])
 def test_every_value_may_be_another(name: str, value: str, finished: Path, box: Path) -> None:
@@ -262,6 +263,7 @@ def test_every_value_may_be_another(name: str, value: str, finished: Path, box: 
         run(box, command)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("value", sorted({*VALUES} - {"null", "surrogate"}))
 def test_every_value_of_a_plan_may_be_another(value: str, finished: Path, box: Path) -> None:
     whole = read(box / "plan.toml")
@@ -289,6 +291,7 @@ def test_deep_and_large_files_are_refused(name: str, command: str, box: Path) ->
     assert run(box, command).returncode == expected
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize(
     "name",
@@ -330,6 +333,7 @@ def test_links_that_lead_outside_change_nothing_there(name: str, command: str, b
     assert "# secret" not in report.read_text()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("command", ["compare", "report"])
 def test_many_runs_are_read_in_steps_that_grow_as_they_do(command: str, box: Path) -> None:
     path = box / "result" / "manifest.json"
@@ -382,6 +386,7 @@ COLUMNS = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("values", ["absent", "text", -1, 2**62, None, float("nan")])
 @pytest.mark.parametrize(
     ("table", "column"), [(table, one) for table in COLUMNS for one in COLUMNS[table]]

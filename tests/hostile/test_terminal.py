@@ -104,6 +104,7 @@ RESULT, OTHER = f"result {ESCAPE}", f"other {ESCAPE}"
 FILES = f"--baseline=plain=one {ESCAPE}.csv", f"{ESCAPE}=two {ESCAPE}.csv"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "words",
     [

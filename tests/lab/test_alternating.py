@@ -111,6 +111,7 @@ def test_the_service_that_dies_ends_all_runs_of_the_block(experiment: Experiment
     assert all("was killed by SIGKILL during the load" in run["reason"] for run in runs)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_no_agent_is_left_and_resume_goes_on(experiment: Experiment, how: signal.Signals) -> None:
     layer = agent(

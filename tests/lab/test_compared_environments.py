@@ -12,6 +12,7 @@ TWINS = '[{ type = "host" }, { type = "host", name = "twin" }]'
 AROUND = '{ type = "env", variables = { A = "1" } }'
 
 
+@pytest.mark.exhaustive
 def test_environments_stand_side_by_side_with_each_condition(experiment: Experiment) -> None:
     top = f'compare = "environments"\nenvironments = {TWINS}'
     experiment.write_plan(top=top, layers=AROUND)

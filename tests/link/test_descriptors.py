@@ -54,6 +54,7 @@ assert os.waitpid(child, 0)[1] == 0
 """
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("part", [FEWER, pytest.param(1, marks=pytest.mark.integration)])
 def test_program_with_many_links_can_open_what_its_limit_allows(part: float) -> None:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -95,6 +96,7 @@ assert left() == before, (before, left())
     assert (run.counts["links"], run.counts["refused"]) == (2 * 40 * 101, 0)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("way", ["fork", "vfork", "posix_spawn", "system", "popen"])
 def test_no_child_has_a_raised_limit(way: str) -> None:
     source = Path(__file__).parent / "limits.c"

@@ -14,6 +14,7 @@ SOURCE = Path(__file__).parent / "steps.c"
 STEPS = {"both": 7, "changes": 11, "peek": 1, "waits": 23}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("case", STEPS)
 def test_handler_and_the_call_that_it_interrupts_get_the_bytes_in_order(case: str) -> None:
     if platform.machine() != "x86_64":

@@ -40,6 +40,7 @@ def url(tmp_path: Path) -> Iterator[str]:
             process.kill()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.timeout(600 + MANY // 5_000)
 def test_a_run_of_any_length_has_the_same_memory(url: str) -> None:
     # Slices so short are as many in seconds as others in a long run.

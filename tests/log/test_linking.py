@@ -34,6 +34,7 @@ def configured(package: Path, *options: str) -> list[str]:
     ).split()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", ["shared", "static"])
 @pytest.mark.parametrize(("compiler", "standard", "source"), COMPILERS)
 def test_a_program_is_linked(

@@ -136,6 +136,7 @@ def test_port_that_another_service_uses_again_has_an_edge_for_each(
     assert "guessed" not in {edge["direction"] for edge in edges}
 
 
+@pytest.mark.exhaustive
 def test_ten_thousand_short_connections_between_two_readings_are_counted(
     hosts: Hosts, program: Program
 ) -> None:

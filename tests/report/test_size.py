@@ -3,12 +3,14 @@
 
 from pathlib import Path
 
+import pytest
 from tests.report.page import written
 from tests.report.synthetic import Synthetic
 
 MEBIBYTE = 1 << 20
 
 
+@pytest.mark.exhaustive
 def test_small_whatever_the_amount_of_data(tmp_path: Path) -> None:
     made_up = Synthetic(requests=84_000)
     assert 3 * made_up.blocks * made_up.requests > 2_000_000
@@ -16,6 +18,7 @@ def test_small_whatever_the_amount_of_data(tmp_path: Path) -> None:
     assert len(html.encode()) < 3 * MEBIBYTE
 
 
+@pytest.mark.exhaustive
 def test_small_with_many_conditions(tmp_path: Path) -> None:
     made_up = Synthetic(
         effects={f"c{number}": 0.01 * number for number in range(6)},

@@ -141,6 +141,7 @@ def kolmogorov(runs: Array) -> Array:
     return np.asarray(np.abs(shares[:, None] - shares).max(axis=2) ** 2)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("runs", [6, 8, 10])
 @pytest.mark.parametrize("blocked", [True, False])
 def test_equal_conditions_are_told_apart_by_chance_only_and_unequal_ones_mostly(

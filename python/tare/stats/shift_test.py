@@ -49,6 +49,7 @@ def correlated(generator: np.random.Generator, heavy: bool, runs: int) -> Array:
     return np.asarray(drawn @ root.T * np.linspace(1, 3, QUANTILES))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("runs", [6, 8, 10])
 @pytest.mark.parametrize("paired", [True, False])
 @pytest.mark.parametrize("heavy", [True, False])
@@ -124,6 +125,7 @@ def test_what_does_not_fit_is_refused(
         shift_function(first, second, paired=paired)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("paired", [True, False])
 def test_one_band_holds_for_all_pairs_of_a_baseline(paired: bool) -> None:
     generator = np.random.default_rng(12)

@@ -382,6 +382,7 @@ def simulated(generator: np.random.Generator, effect: float, count: int = 8) -> 
     return Experiment(tuple(runs), "plain", paired=True, budget=0.03)
 
 
+@pytest.mark.exhaustive
 def test_false_alarms_and_finds() -> None:
     """A/A: at most 5 % alarms but for chance in 400 tries; +5 %: found in nine of ten."""
     generator = np.random.default_rng(8)

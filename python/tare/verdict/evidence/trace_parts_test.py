@@ -118,6 +118,7 @@ def mixes(
     return experiment(*([one(share) for _ in range(runs)] for share in shares))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("scatter", [0.0, 0.02])
 @pytest.mark.parametrize("runs", [6, 10])
 def test_mixes_that_are_alike_rarely_change(runs: int, scatter: float) -> None:

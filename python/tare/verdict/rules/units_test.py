@@ -102,6 +102,7 @@ def test_a_cache_with_a_few_fast_hits_is_judged(tmp_path: Path, unit: str | None
     assert not suspicions(judgement)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.7])
 def test_parts_of_a_run_a_step_apart_are_a_warning(tmp_path: Path, share: float) -> None:
     (line,) = suspicions(judged(tmp_path, in_parts(1_000, share)))
