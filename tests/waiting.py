@@ -3,6 +3,7 @@
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 SECONDS = 300
 """Longer than anything takes that a test waits for, on the busiest machine."""
@@ -26,4 +27,12 @@ def _has(come: Callable[[], object]) -> bool:
     try:
         return bool(come())
     except (FileNotFoundError, ConnectionError):
+        return False
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process has not ended: one that nobody has waited for yet has."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:  # it may end between the opening of the file and its reading
         return False

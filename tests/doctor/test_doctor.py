@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.waiting import SECONDS, wait_for
+from tests.waiting import SECONDS, is_running, wait_for
 
 KEYS = ["group", "name", "state", "found", "switches_off", "get", "details"]
 GROUPS = ["rights", "kernel", "environments", "time", "programs"]
@@ -127,4 +127,4 @@ def test_podman_is_asked_without_leaving_a_process() -> None:
         os.chown(folder, 65534, 65534)
         subprocess.run(command, cwd=folder, env=os.environ | {"HOME": folder}, check=True)
         pid = int((Path(folder) / "tmp" / "pause.pid").read_text())
-        wait_for(lambda: not Path(f"/proc/{pid}").exists())
+        wait_for(lambda: not is_running(pid))

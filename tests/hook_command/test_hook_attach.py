@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.hook_command.service import HOOK, Start, child_of, rules
-from tests.waiting import SECONDS, wait_for
+from tests.waiting import SECONDS, is_running, wait_for
 
 # Sends itself what it reads from standard input, N times, and says what came back.
 ECHO = """
@@ -109,13 +109,6 @@ def program(tmp_path: Path, start: Start) -> Any:
     yield made
     made.close()  # the end of its input is its end
     wait_for(lambda: not is_running(made.pid))
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:  # it may end between the opening of the file and its reading
-        return False
 
 
 def test_events_meanwhile_are_kept_as_far_as_there_is_room_and_counted(program: Program) -> None:

@@ -73,7 +73,7 @@ class Processes:
 
     def __enter__(self) -> Self:
         # Should the guard be killed, its children come to this process and can be found.
-        supervisor.become_subreaper()
+        self._was_subreaper = supervisor.set_subreaper(True)
         self._strangers = set(supervisor.descendants(os.getpid()))
         with self._log.open("ab") as log:
             self._supervisor = subprocess.Popen(
@@ -105,6 +105,8 @@ class Processes:
             self._supervisor.kill()
             self._supervisor.wait()
         self._kill_orphans()
+        # Others may go on in this process, and wait for none but their own children.
+        supervisor.set_subreaper(self._was_subreaper)
 
     @property
     def pid(self) -> int:

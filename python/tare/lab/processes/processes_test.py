@@ -10,6 +10,7 @@ import pytest
 from tare.errors import TareError
 from tare.lab.processes import processes
 from tare.lab.processes.processes import Process, Processes, StartError, find
+from tare.lab.processes.supervisor import set_subreaper
 
 BUSY = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"
 
@@ -32,6 +33,17 @@ def test_a_command_that_ignores_its_stop_signal_has_all_its_time(
         monkeypatch.setattr(processes, "ANSWER_LIMIT_S", 2.0)
         held.stop([stubborn])
         assert stubborn.ending == "was killed by SIGKILL"
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_orphans_of_others_come_to_this_process_as_before(tmp_path: Path, before: bool) -> None:
+    at_first = set_subreaper(before)
+    try:
+        with Processes(tmp_path / "supervisor.log"):
+            assert set_subreaper(True)
+        assert set_subreaper(before) == before
+    finally:
+        set_subreaper(at_first)
 
 
 def test_what_undoes_a_command_begins_when_the_command_has_ended(tmp_path: Path) -> None:

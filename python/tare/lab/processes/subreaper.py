@@ -23,7 +23,7 @@ ARGUMENTS = slice(45, 47)
 def main(supervisor: str) -> None:
     """Ends as the supervisor did, when all that it started has ended too."""
     shared = runpy.run_path(supervisor)
-    shared["become_subreaper"]()
+    shared["set_subreaper"](True)
     show_other_words()
     child = subprocess.Popen([sys.executable, "-I", "-S", supervisor])
     for inherited in (0, 1):  # tare knows by the ends of these pipes that the supervisor died

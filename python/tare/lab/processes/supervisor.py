@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 PR_SET_CHILD_SUBREAPER = 36
+PR_GET_CHILD_SUBREAPER = 37
 LIMIT_S = 4.5
 UNDO_LIMIT_S = 4.0
 UNDO_FROM_S = 1.0
@@ -436,12 +437,18 @@ def send(number: int, pids: Iterable[int]) -> None:
             os.kill(pid, number)
 
 
-def become_subreaper() -> None:
-    """Orphans among the descendants become children of this process, and so can be found."""
+def set_subreaper(becomes: bool) -> bool:
+    """Whether orphans among the descendants become children of this process, and so can be found.
+
+    Returns whether they did before.
+    """
     prctl: Callable[..., int] = ctypes.CDLL(None, use_errno=True).prctl
-    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    before = ctypes.c_int()
+    prctl(PR_GET_CHILD_SUBREAPER, ctypes.byref(before), 0, 0, 0)
+    prctl(PR_SET_CHILD_SUBREAPER, int(becomes), 0, 0, 0)
+    return bool(before.value)
 
 
 if __name__ == "__main__":
-    become_subreaper()
+    set_subreaper(True)
     Supervisor(sys.stdin.fileno(), sys.stdout.fileno()).serve()
