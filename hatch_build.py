@@ -2,7 +2,8 @@
 """Builds the native parts into `python/tare/_native`, for a wheel or for work in a clone.
 
 The wheel takes that folder as it stands. `make native` runs this file as a script. Where
-TARE_GLIBC is set (`make dist`), the programs are linked with that glibc, by cargo-zigbuild.
+TARE_GLIBC is set (`make dist`), the programs are linked with that glibc, by cargo-zigbuild. Where
+TARE_AS_BUILT is set, a wheel takes the parts that are there, and nothing in the clone changes.
 """
 
 import os
@@ -50,7 +51,8 @@ class NativeBuildHook(BuildHookInterface[Any]):
         if version == "editable":  # the clone's own `_native` is built by `make native`
             return
         glibc = os.environ.get("TARE_GLIBC")
-        build(glibc)
+        if "TARE_AS_BUILT" not in os.environ:
+            build(glibc)
         oldest = f"manylinux_{glibc.replace('.', '_')}" if glibc else "linux"
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{oldest}_{platform.machine()}"
@@ -129,7 +131,6 @@ def _commit(place: Path) -> None:
 
     There is no such file if the sources are not in a git repository.
     """
-    place.unlink(missing_ok=True)
     git = ["git", "-C", str(ROOT)]
     try:
         commit, changes = (
@@ -140,8 +141,11 @@ def _commit(place: Path) -> None:
             )
         )
     except (OSError, subprocess.CalledProcessError):
+        place.unlink(missing_ok=True)
         return
-    place.write_text(commit.strip() + ("+" if changes.strip() else "") + "\n", "utf-8")
+    fresh = place.with_name(".commit.new")
+    fresh.write_text(commit.strip() + ("+" if changes.strip() else "") + "\n", "utf-8")
+    fresh.replace(place)
 
 
 def _pkg_config(place: Path) -> None:
