@@ -140,6 +140,7 @@ def test_what_is_not_installed_is_said(
     assert [line for line in told if line.startswith("not in the table: benchstat and Otava")]
 
 
+@pytest.mark.exhaustive
 def test_a_cell_is_the_same_whenever_it_is_computed() -> None:
     task = Task(SCENARIOS[0], 6, EFFECTS, CHUNK, CHUNK + 2)
     one, again = carried_out(task), carried_out(task)

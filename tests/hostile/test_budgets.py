@@ -82,6 +82,7 @@ def test_attack_costs_no_event_of_another_user(
     assert len(told.splitlines()) < 100
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["changes", "connections", "descriptors", "slow_to_close"])
 def test_program_that_starts_beside_an_attack_is_served(
     name: str, compiled: Callable[[str], Path], open_to_all: Path

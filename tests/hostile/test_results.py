@@ -274,6 +274,7 @@ def test_every_value_of_a_plan_may_be_another(value: str, finished: Path, box: P
             shutil.copy(finished / file, box / file)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("name", ["manifest.json", "verdicts.json", "plan.toml"])
 def test_deep_and_large_files_are_refused(name: str, command: str, box: Path) -> None:

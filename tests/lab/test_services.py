@@ -131,6 +131,7 @@ def test_a_database_has_a_container_everywhere(experiment: Experiment, environme
         assert run["valid"], run
 
 
+@pytest.mark.exhaustive
 @everywhere
 def test_replicas_share_the_requests(experiment: Experiment, environment: str) -> None:
     if not RIGHTS[environment]():

@@ -39,6 +39,7 @@ def test_ten_thousand_virtual_threads(java: list[str], tmp_path: Path) -> None:
         assert its == list(range(its[0], its[0] + each))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("policy", ["WAIT", "DROP", "OVERWRITE"])
 @pytest.mark.parametrize("java", those_from(21), indirect=True)
 def test_spans_of_virtual_threads(java: list[str], policy: str, tmp_path: Path) -> None:
