@@ -112,7 +112,7 @@ def test_a_request_goes_through_all_services(experiment: Experiment, environment
     spans = spans_of(experiment, "traced")
     by_span: Mapping[str, dict[str, Any]] = {row["span_id"]: row for row in spans}
     users = [row for row in spans if row["span"].startswith("users: ")]
-    assert len(users) > 5
+    assert users
     for row in users:
         assert by_span[row["parent_id"]]["span"].startswith("service: ")
     assert not spans_of(experiment, "plain")

@@ -52,7 +52,7 @@ def test_spans_are_samples_and_name_the_change(experiment: Experiment) -> None:
     requests = [row for row in rows if row["source"] == "client"]
     roots = [row for row in rows if row["span"] == "shop: GET / (server)"]
     pays = [row for row in rows if row["span"] == "shop: pay"]
-    assert len(requests) == run["requests"] > 20
+    assert len(requests) == run["requests"] > 1
     # Each request is a trace; the last one may be exported after the load has ended.
     assert 0 <= len(requests) - len(roots) <= 1
     assert len(pays) == len(roots)
