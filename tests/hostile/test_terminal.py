@@ -16,6 +16,7 @@ import pytest
 from tests.in_process import exit_code
 from tests.report.synthetic import Synthetic
 
+from tare.cli.shared.progress import Bar
 from tare.lab.doctor import Finding
 from tare.running.programs import Program
 
@@ -91,7 +92,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         times = "".join(f"{start},{start % 7}\n" for start in range(1, 50))
         (folder / f"{name} {ESCAPE}.csv").write_text(f"start_time,response_time\n{times}")
     (folder / f"bad {ESCAPE}.csv").write_text(f"{ESCAPE},{ESCAPE}\n1,2\n")
-    (folder / "plan.toml").write_text(PLAN)
+    # Comments of TOML can have some of them.
+    (folder / "plan.toml").write_text(f"{PLAN}# \x9b2J\u202e\n")
     (folder / f"bad {ESCAPE}.toml").write_text(
         PLAN.replace('"one"', '"a\\u001b[31mb"').replace("smoke", '"a\\u001b[31mb"')
     )
@@ -126,6 +128,7 @@ FILES = f"--baseline=plain=one {ESCAPE}.csv", f"{ESCAPE}=two {ESCAPE}.csv"
         ("report", RESULT, "--json"),
         ("report", f"none {ESCAPE}"),
         ("run", "plan.toml", "--dry-run"),
+        ("run", "plan.toml", "--print-plan"),
         ("run", f"bad {ESCAPE}.toml"),
         ("run", f"none {ESCAPE}"),
         ("run", "plan.toml", "--resume", RESULT),
@@ -154,3 +157,12 @@ def test_no_control_character_reaches_a_terminal(words: tuple[str, ...], folder:
     assert printed
     raw = {one for one in printed if unicodedata.category(one) in ("Cc", "Cf")} - {*"\r\n"}
     assert not raw, printed
+
+
+def test_progress_shows_names_as_they_are_with_escapes() -> None:
+    with terminal() as text:
+        with Bar() as bar:
+            bar.group(f"[bold]{ESCAPE}")
+            bar.bar.refresh()
+        printed = text()
+    assert f"[bold]{SHOWN}" in printed

@@ -146,7 +146,7 @@ def run(
         for line in left_out(whole, isolate):
             tell(f"warning: {line}")
     if print_plan:
-        print(plan.text, end="")
+        print(printable(plan.text, "\n\t") if sys.stdout.isatty() else plan.text, end="")
         return
     if dry_run:
         print_order(plan, wanted.as_json)

@@ -2,7 +2,7 @@
 """Progress of an experiment on standard error: lines for a file, a bar for a terminal."""
 
 from tare.cli.shared.streams import tell
-from tare.terminal import printable
+from tare.terminal import markup, printable
 
 
 def duration(seconds: float) -> str:
@@ -59,7 +59,7 @@ class Bar:
         self.bar.update(self.task, total=total_s)
 
     def group(self, text: str) -> None:
-        self.bar.update(self.task, description=text)
+        self.bar.update(self.task, description=markup(text))
 
     def within(self, elapsed_s: float) -> None:
         self.bar.update(self.task, completed=self.done_s + elapsed_s)
