@@ -86,7 +86,7 @@ test: native hello busy ## tests that need no server beyond Debian's packages
 
 .PHONY: test-exhaustive
 test-exhaustive: PACKAGES := test
-test-exhaustive: native ## those with all variations, large inputs or many draws
+test-exhaustive: native hello busy ## those with all variations, large inputs or many draws
 	@.venv/bin/pytest -n 4 --dist worksteal -m 'exhaustive and not integration'
 
 .PHONY: test-integration

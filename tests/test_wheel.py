@@ -27,7 +27,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     options = ["--quiet", "--wheel", "--no-build-isolation", "--python", sys.executable]
     # Other tests use the native parts meanwhile, and the commit that they name.
     environment = os.environ | {"TARE_AS_BUILT": "1"}
-    command = [str(UV), "build", *options, "--out-dir", folder]
+    command = [str(UV), "build", *options, "--out-dir", str(folder)]
     subprocess.run(command, cwd=ROOT, env=environment, check=True)
     return next(folder.glob("*.whl"))
 
