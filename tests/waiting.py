@@ -31,7 +31,7 @@ def _has(come: Callable[[], object]) -> bool:
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process has not ended: one that nobody has waited for yet has."""
+    """Whether a process lives. A zombie does not: it has ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:  # it may end between the opening of the file and its reading

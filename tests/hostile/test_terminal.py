@@ -160,7 +160,9 @@ def test_no_control_character_reaches_a_terminal(words: tuple[str, ...], folder:
 
 
 def test_progress_shows_names_as_they_are_with_escapes() -> None:
-    with terminal() as text:
+    # A terminal that is dumb has no progress bar.
+    variables = {"TERM": "xterm", "COLUMNS": "200", "NO_COLOR": "1"}
+    with patch.dict(os.environ, variables), terminal() as text:
         with Bar() as bar:
             bar.group(f"[bold]{ESCAPE}")
             bar.bar.refresh()
