@@ -4,6 +4,7 @@
 import ctypes
 import os
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -162,8 +163,10 @@ def test_collector_closes_no_descriptor_of_another_user(open_to_all: Path) -> No
     ):
         with acting_as(NOBODY):
             one.connect(str(open_to_all / "socket"))
+        collector.send_signal(signal.SIGSTOP)
         socket.send_fds(one, [b"\1"], [Segment().fd, *[sent] * 250])
         os.close(sent)
+        collector.send_signal(signal.SIGCONT)
         # The last close is one event, with the PID of the process.
         *_, opened, pid = struct.unpack_from("IBBHQii", events.read(24))
         os.close(opened)

@@ -22,6 +22,7 @@ def test_such_a_program_is_taken_over(logging_program: Compile, tmp_path: Path) 
         process = subprocess.Popen([program], env=variables, stdin=pipe, stdout=pipe)
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
+        wait_for(lambda: served(collector.pid))
         collector.send_signal(signal.SIGKILL)
         collector.wait()
     with collecting(tmp_path, "after.log") as collector:
