@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::found::MODE;
+use crate::found::{MODE, memory_device};
 use crate::header::{Header, MAGIC, Refusal};
 use crate::syscall::{self, Errno};
 use crate::{memory, process};
@@ -119,7 +119,8 @@ impl Segment {
         }
     }
 
-    /// Maps the segment behind `fd` after its seals, size and header were checked.
+    /// Maps the segment behind `fd` after its seals, file system, size and header were checked:
+    /// a hole punched in huge pages ends who reads there.
     pub fn open(fd: c_int, kind: u32, version: u32, access: Access) -> Result<Self, Refusal> {
         Self::open_begun(fd, kind, version, access, usize::MAX)
     }
@@ -133,7 +134,11 @@ impl Segment {
         mapped: usize,
     ) -> Result<Self, Refusal> {
         Self::check_seals(fd)?;
-        let size = syscall::fstat(fd)?.st_size as usize;
+        let status = syscall::fstat(fd)?;
+        if status.st_dev != memory_device()? {
+            return Err(Refusal::NotOurs);
+        }
+        let size = status.st_size as usize;
         if size < size_of::<Header>() {
             return Err(Refusal::TooSmall);
         }
@@ -268,6 +273,17 @@ mod tests {
         syscall::ftruncate(fd, 4096).unwrap();
         let refusal = Segment::open(fd, HOOK, 1, Access::ReadOnly).unwrap_err();
         assert_eq!(refusal, Refusal::NotSealed);
+    }
+
+    #[test]
+    fn huge_pages_are_refused() {
+        let flags = libc::MFD_HUGETLB | libc::MFD_ALLOW_SEALING;
+        let Ok(fd) = syscall::memfd_create(c"test", flags) else { return };
+        syscall::ftruncate(fd, 2 << 20).unwrap();
+        Segment::seal(fd).unwrap();
+        let refusal = Segment::open(fd, HOOK, 1, Access::ReadOnly).unwrap_err();
+        assert_eq!(refusal, Refusal::NotOurs);
+        syscall::close(fd);
     }
 
     #[test]

@@ -163,9 +163,9 @@ pub fn fstat(fd: c_int) -> Result<libc::stat, Errno> {
     }
 }
 
-/// The device of the file system of `fd`, major and minor number. The file system is not asked: one
-/// of FUSE need not answer.
-pub fn device(fd: c_int) -> Result<(u32, u32), Errno> {
+/// The device of the file system of `fd`, as `fstat` says it. The file system is not asked: one of
+/// FUSE need not answer.
+pub fn device(fd: c_int) -> Result<u64, Errno> {
     let mut status = MaybeUninit::<libc::statx>::uninit();
     let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;
     // Only what the kernel has itself.
@@ -176,7 +176,7 @@ pub fn device(fd: c_int) -> Result<(u32, u32), Errno> {
         let (path, status_at) = (c"".as_ptr().addr(), status.as_mut_ptr().addr());
         call(libc::SYS_statx, [fd as usize, path, flags as usize, mask, status_at, 0])?;
         let status = status.assume_init();
-        Ok((status.stx_dev_major, status.stx_dev_minor))
+        Ok(libc::makedev(status.stx_dev_major, status.stx_dev_minor))
     }
 }
 
