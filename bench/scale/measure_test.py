@@ -51,6 +51,7 @@ def test_files_that_are_read_ten_times_are_no_new_data(
     assert "10 times" in note
 
 
+@pytest.mark.exhaustive
 def test_what_the_bench_held_is_not_what_the_command_holds() -> None:
     np.ones(2**27).sum()
     done = subprocess.run(

@@ -4,6 +4,7 @@
 from functools import cache
 from pathlib import Path
 
+import pytest
 from tests import aarch64
 from tests.once import OUT, compiled
 
@@ -31,9 +32,13 @@ def found() -> dict[str, str]:
 FOUND = found()
 
 
-def those_from(oldest: int) -> list[str]:
-    """Versions for the fixture `java`, which skips "none"."""
-    return sorted(found for found in FOUND if version(found) >= oldest) or ["none"]
+def those_from(oldest: int) -> list[object]:
+    """Versions for the fixture `java`, which skips "none". The newest is in each run."""
+    *others, newest = sorted((one for one in FOUND if version(one) >= oldest), key=version) or [
+        "none"
+    ]
+    marked = [pytest.param(other, marks=pytest.mark.exhaustive) for other in others]
+    return [*marked, pytest.param(newest)]
 
 
 def javac() -> str:

@@ -73,6 +73,7 @@ def lengths(data: bytes, chance: random.Random) -> Iterator[int]:
         yield chance.randrange(len(data))
 
 
+@pytest.mark.exhaustive
 def test_a_file_cut_anywhere(whole: bytes, tmp_path: Path) -> None:
     file = tmp_path / "cut.log"
     commands = cycle(COMMANDS)

@@ -152,6 +152,7 @@ def test_a_signal_handler_interrupts_its_own_thread(compiled: Compiled, tmp_path
     assert of_handler == list(range(1, inside + 1))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(memory()["MemAvailable"] < 4 << 20, reason="less than 4 GiB are free")
 @pytest.mark.parametrize(("wanted", "bytes_"), [("1", 1 << 16), ("1G", 1 << 30), ("9G", 1 << 30)])
 def test_rings_of_all_sizes(wanted: str, bytes_: int, compiled: Compiled, tmp_path: Path) -> None:

@@ -93,6 +93,7 @@ def test_an_unknown_clock_error_marks_nothing(tmp_path: Path) -> None:
     assert "(±" not in html
 
 
+@pytest.mark.exhaustive
 def test_a_report_of_200_spans_per_request_is_small(tmp_path: Path) -> None:
     names = [Call(f"shop: operation {n} (server)", f"shop {n % 4}", 0, 0, 0) for n in range(20)]
     calls = [names[0]._replace(parent=None, duration=1.0)]

@@ -135,6 +135,7 @@ def test_an_hdr_log_beyond_its_limits_is_refused(tmp_path: Path, text: str, mess
     assert held(refused) < 256 * MEBIBYTE
 
 
+@pytest.mark.exhaustive
 def test_many_intervals_of_an_hdr_log_take_no_more_memory(tmp_path: Path) -> None:
     line = f"0,1,2,{interval(bytes([2]) * 1_000)}"
     path = tmp_path / "a.hdr"
