@@ -200,6 +200,27 @@ def test_threads_of_a_server_that_share_a_socket_have_exact_edges(
     assert counts == {V4.format(2): (300, 300), V4.format(3): (400, 400)}
 
 
+def test_directions_are_known_where_two_listeners_share_a_port(
+    hosts: Hosts, program: Program
+) -> None:
+    """One has a backlog, the other has none."""
+    server = hosts[1].start(program("shop"))
+    client = hosts[0].start(program("browser"))
+    expected: Counts = {}
+    ends = [("10.99.0.1", "10.99.0.2"), ("fd99::1", "fd99::2")]
+    for number, pairs in enumerate([ends, ends[::-1]] * 2):
+        port = 0
+        for (one, two), backlog in zip(pairs, (0, 64) if number < 2 else (64, 0), strict=True):
+            port = int(server.ask("listen", two, port, backlog))
+            client.ask("open", f"{number}-{one}", two, port)
+            client.ask("exchange", f"{number}-{one}", 10)
+            expected["browser", "client", one, two, port] = 1
+            expected["shop", "server", two, one, port] = 1
+    with Tracing() as tracing:
+        found = tracing.stop()
+    assert connections(edges_of(found, hosts)) == expected
+
+
 def test_directions_of_older_connections_are_not_guessed(hosts: Hosts, program: Program) -> None:
     server = hosts[1].start(program("shop"))
     client = hosts[0].start(program("browser"))

@@ -5,17 +5,12 @@
 
 #include "transitions.h"
 
-/* Ports that something listens at, by namespace; the value is the backlog and one. */
+/* Ports that something listens at, by namespace; the value is the least backlog: at one port, there
+ * may be a listener for each address. */
 struct listener_key {
 	u32 netns;
 	u16 port;
 	u16 padding;
-};
-
-struct listener {
-	struct edge_key owner;	/* only the program */
-	u32 pid;
-	u32 backlog;
 };
 
 struct {
@@ -23,7 +18,7 @@ struct {
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 65536);
 	__type(key, struct listener_key);
-	__type(value, struct listener);
+	__type(value, u32);
 } listeners SEC(".maps");
 
 static __always_inline bool is_ephemeral(struct sock *sk, u16 port)
@@ -39,12 +34,11 @@ static __always_inline u8 role_of(struct sock *sk, u32 *confidence)
 {
 	u16 local = sk->__sk_common.skc_num, peer = __builtin_bswap16(sk->__sk_common.skc_dport);
 	struct listener_key key = { .netns = sk->__sk_common.skc_net.net->ns.inum, .port = local };
-	struct listener *listener = bpf_map_lookup_elem(&listeners, &key);
-	u32 backlog = sk->sk_max_ack_backlog;
+	u32 *least = bpf_map_lookup_elem(&listeners, &key), backlog = sk->sk_max_ack_backlog;
 
 	/* An accepted socket has the backlog of its listener, a client's has none. */
 	*confidence = LISTENER;
-	if (backlog || (listener && !listener->backlog))
+	if (backlog || (least && !*least))
 		return ROLE_SERVER;
 	key.port = peer;
 	if (bpf_map_lookup_elem(&listeners, &key))
@@ -58,7 +52,7 @@ static __always_inline u8 role_of(struct sock *sk, u32 *confidence)
 static __always_inline void found_listener(struct sock *sk, struct task_struct *task)
 {
 	struct connection *connection;
-	struct listener listener = { .backlog = sk->sk_max_ack_backlog };
+	u32 *least, backlog = sk->sk_max_ack_backlog;
 	struct listener_key key = {
 		.netns = sk->__sk_common.skc_net.net->ns.inum,
 		.port = sk->__sk_common.skc_num,
@@ -76,9 +70,9 @@ static __always_inline void found_listener(struct sock *sk, struct task_struct *
 		read_program(task, &connection->key);
 	}
 	connection->state = LISTENING;
-	listener.owner = connection->key;
-	listener.pid = connection->pid;
-	bpf_map_update_elem(&listeners, &key, &listener, BPF_ANY);
+	least = bpf_map_lookup_elem(&listeners, &key);
+	if (!least || *least > backlog)
+		bpf_map_update_elem(&listeners, &key, &backlog, BPF_ANY);
 }
 
 static __always_inline void found_connection(struct sock *sk, struct task_struct *task)
