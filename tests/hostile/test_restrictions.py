@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pytest
 from tests.hook.hooked import hooked, plain, rules
 from tests.hostile.conftest import Compile
+from tests.link import linked
 from tests.log.conftest import dump, events, ran
 
 from tare.native import native
@@ -24,6 +25,9 @@ WAYS = [
     ("both", "prctl"),
     ("dispatch", "prctl"),
 ]
+SECCOMP = {"x86_64": 317}.get(platform.machine(), 277)
+"""Number of the system call."""
+
 ways = pytest.mark.parametrize(("restriction", "how"), WAYS)
 
 
@@ -50,6 +54,36 @@ def test_hooked_program_is_not_killed_and_its_reads_are_searched(
     assert seen.keywords("in") == [("needle", 4), ("needle", 20), ("needle", 27)]
     assert seen.stats["events"]["lost"] == 0
     assert all(begin <= event["time_ns"] <= time.time_ns() for event in seen.events)
+
+
+@ways
+def test_linked_program_is_not_killed_and_goes_on_by_tcp(
+    restriction: str, how: str, restricted: Compile, tmp_path: Path
+) -> None:
+    command = [str(restricted("linked")), restriction, how]
+    expected = plain(list(command), tmp_path)
+    assert (expected.code, expected.out.count("8 0\n")) == (0, 16)
+    run = linked.run(*command)
+    assert (run.code, run.output, run.errors) == (0, expected.out, "")
+    assert run.counts["links"] == 2
+    assert (run.counts["reset"], run.counts["unserved"]) == (0, 0)
+
+
+def test_asking_for_filters_leaves_links_alone() -> None:
+    """Programs find out in this way what the kernel supports."""
+    script = f"""{linked.PAIR}
+import ctypes
+near, far = linked()
+libc = ctypes.CDLL(None)
+PR_SET_SECCOMP, SECCOMP_MODE_FILTER, SYS_seccomp, SECCOMP_SET_MODE_FILTER = 22, 2, {SECCOMP}, 1
+assert libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, None, 0, 0) == -1
+assert libc.syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, None) == -1
+near.sendall(b"by the ring" * 1000)
+assert far.recv(11_000, socket.MSG_WAITALL) == b"by the ring" * 1000
+"""
+    run = linked.run("/usr/bin/python3", "-c", script)
+    assert (run.code, run.errors) == (0, "")
+    assert run.counts["ring_bytes_sent"] > 11_000
 
 
 def test_block_rule_withholds_bytes_in_strict_mode(restricted: Compile, tmp_path: Path) -> None:

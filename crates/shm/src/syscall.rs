@@ -70,9 +70,37 @@ impl Drop for UnderWay {
 /// process do to itself.
 #[inline]
 pub unsafe fn call(number: i64, arguments: [usize; 6]) -> Result<usize, Errno> {
-    let _under_way = UnderWay::begin()?;
+    let [a, b, c, d, e, f] = arguments;
     // SAFETY: the caller vouches for the arguments.
-    unsafe { call_for_program(number, arguments) }
+    result(unsafe { call_unless_forbidden(a, b, c, d, e, f, number) })
+}
+
+/// Once for all calls; the arguments are in registers.
+#[inline(never)]
+unsafe fn call_unless_forbidden(
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
+    f: usize,
+    number: i64,
+) -> isize {
+    match UnderWay::begin() {
+        // SAFETY: the caller vouches for the arguments.
+        Ok(_under_way) => unsafe { trap(number as usize, [a, b, c, d, e, f]) },
+        Err(Errno(error)) => -error as isize,
+    }
+}
+
+/// The kernel returns -4095..=-1 for errors, on every architecture.
+#[inline]
+fn result(returned: isize) -> Result<usize, Errno> {
+    if (-4095..0).contains(&returned) {
+        Err(Errno(-returned as c_int))
+    } else {
+        Ok(returned as usize)
+    }
 }
 
 /// The same for a call that is the program's own, whatever is forbidden to the library.
@@ -82,9 +110,7 @@ pub unsafe fn call(number: i64, arguments: [usize; 6]) -> Result<usize, Errno> {
 #[inline]
 pub unsafe fn call_for_program(number: i64, arguments: [usize; 6]) -> Result<usize, Errno> {
     // SAFETY: the caller vouches for the arguments.
-    let result = unsafe { trap(number as usize, arguments) };
-    // The kernel returns -4095..=-1 for errors, on every architecture.
-    if (-4095..0).contains(&result) { Err(Errno(-result as c_int)) } else { Ok(result as usize) }
+    result(unsafe { trap(number as usize, arguments) })
 }
 
 #[cfg(target_arch = "x86_64")]

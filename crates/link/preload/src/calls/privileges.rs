@@ -4,10 +4,12 @@
 //! threads. So the service thread ends before them, and starts again after them.
 
 use crate::calls::forwarded::forwarded;
+use crate::calls::raw_syscalls::Function;
 use crate::lifecycle::{closing, service_thread};
 use crate::state;
 use core::ffi::{c_int, c_long, c_void};
-use tare_interpose::real;
+use tare_interpose::{Restriction, naked, real};
+use tare_shm::syscall;
 #[cfg(not(test))]
 use {crate::calls::dispatch::next, core::ffi::c_ulong};
 
@@ -84,13 +86,41 @@ fn control(option: c_int, call: impl FnOnce() -> c_int) -> c_int {
     if concerns { around(call) } else { call() }
 }
 
-/// The program may soon be killed for a system call of the library's.
-pub fn forbid() {
-    if state::statistics().is_some() {
+/// Comes before a call that may restrict the program: nothing that the program takes away from itself
+/// is used any more. A child of vfork restricts itself, not the parent whose memory it uses.
+#[cold]
+#[inline(never)]
+fn restrict(number: c_long, first: usize, second: usize, third: usize) {
+    use Restriction::{All, SystemCalls, TickCounter};
+    if state::is_child() {
+        return;
+    }
+    if let Some(All | SystemCalls | TickCounter) = Restriction::of(number, first, second, third) {
         state::stop();
         closing::leave_all(|_| true);
         service_thread::end();
+        syscall::forbid();
     }
+}
+
+/// `prctl` and `seccomp`, made by `syscall`.
+pub unsafe extern "C" fn restricting(
+    number: c_long,
+    first: usize,
+    second: usize,
+    third: usize,
+    fourth: usize,
+    fifth: usize,
+    sixth: usize,
+) -> c_long {
+    restrict(number, first, second, third);
+    // SAFETY: libc's function, which takes as many arguments at most; the program's own call. A call
+    // from elsewhere than libc may be one that the program has forbidden.
+    let call = || unsafe {
+        let next: Function = core::mem::transmute(naked::next_syscall());
+        next(number, first, second, third, fourth, fifth, sixth) as c_int
+    };
+    if number == libc::SYS_prctl { control(first as c_int, call).into() } else { call().into() }
 }
 
 /// Looks at `prctl`: a program that forbids itself system calls.
@@ -106,8 +136,6 @@ pub unsafe extern "C" fn prctl(
     fourth: c_ulong,
     fifth: c_ulong,
 ) -> c_int {
-    if option == libc::PR_SET_SECCOMP {
-        forbid();
-    }
+    restrict(libc::SYS_prctl, option as usize, second as usize, third as usize);
     control(option, || next!(prctl(option, second, third, fourth, fifth)))
 }

@@ -12,7 +12,8 @@ use tare_interpose::{Interposer, Router, real};
 
 pub struct Routed;
 
-type Function = unsafe extern "C" fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long;
+pub type Function =
+    unsafe extern "C" fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long;
 
 macro_rules! routes {
     ($($number:ident => $name:ident($($argument:literal),*);)*) => {
@@ -129,10 +130,7 @@ impl Router for Routed {
             libc::SYS_epoll_pwait => Some(epoll_pwait),
             libc::SYS_ppoll => Some(ppoll),
             libc::SYS_io_uring_setup => Some(refuse),
-            libc::SYS_seccomp => {
-                privileges::forbid();
-                None
-            }
+            libc::SYS_prctl | libc::SYS_seccomp => Some(privileges::restricting),
             libc::SYS_exit_group => {
                 delivery::end();
                 None
