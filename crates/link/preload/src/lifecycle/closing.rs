@@ -17,8 +17,11 @@ use tare_interpose::real;
 use tare_link_segment::{Counter, Source};
 
 /// Microseconds that a program waits for the other end to take its bytes back from the ring, slept
-/// in pieces: on a busy machine the other end has more time.
-const PATIENCE: i64 = 100_000;
+/// in pieces: on a busy machine the other end has more time. A program with a quota of CPU time may
+/// have none for a while.
+const PATIENCE: i64 = 1_000_000;
+/// The same for an end that has no service thread.
+const SHORT_PATIENCE: i64 = 100_000;
 
 /// Before descriptor `fd` is closed.
 pub fn closing(fd: c_int) {
@@ -171,12 +174,12 @@ pub fn await_unread(slot: &Slot) {
 fn await_other(slot: &Slot, is_done: impl Fn() -> bool) -> bool {
     const SHORTEST: i64 = 20;
     const LONGEST: i64 = 500;
-    let (mut waited, mut moment) = (0, SHORTEST);
+    let (mut waited, mut moment, mut patience) = (0, SHORTEST, PATIENCE);
     while !is_done() {
-        if waited == 0 {
-            service_socket::wake_other(&slot.parts().link);
+        if waited == 0 && !service_socket::wake_other(&slot.parts().link) {
+            patience = SHORT_PATIENCE;
         }
-        if waited >= PATIENCE {
+        if waited >= patience {
             return false;
         }
         kernel::sleep(moment);
@@ -204,7 +207,9 @@ pub fn leave_link(fd: c_int, slot: &Slot) {
 }
 
 /// All links go back to TCP that `is_meant` says, by any of their descriptors.
-pub fn leave_all(is_meant: impl Fn(c_int) -> bool) {
+#[cold]
+#[inline(never)]
+pub fn leave_all(is_meant: fn(c_int) -> bool) {
     if slots::any() {
         let errno = real::errno();
         epoll_sets::tell_all();

@@ -39,31 +39,35 @@ pub fn wake_own() {
     }
 }
 
-/// There is something for the thread of the other end.
-pub fn wake_other(link: &Link) {
-    let Some([_, other]) = link.services() else { return };
+/// There is something for the thread of the other end; false if there is no such thread, because its
+/// process has ended or restarts it.
+pub fn wake_other(link: &Link) -> bool {
+    let Some([_, other]) = link.services() else { return false };
     let names = other.iter().map(|place| place.load(Acquire)).filter(|name| *name != 0);
     let own = SOCKET.load(Relaxed);
     let socket = if own > 0 && is_here() { Ok(own) } else { socket() };
-    let Ok(socket) = socket else { return };
-    names.for_each(|name| wake(socket, Some(name)));
+    let Ok(socket) = socket else { return false };
+    let is_there = names.fold(false, |is_there, name| wake(socket, Some(name)) || is_there);
     if socket != own {
         syscall::close(socket);
     }
+    is_there
 }
 
-/// Sends an empty datagram to a thread. If its socket is full, it wakes anyway.
-pub fn wake(socket: c_int, name: Option<u64>) {
+/// Sends an empty datagram to a thread; false if nobody has its socket. If that is full, the thread
+/// wakes anyway.
+pub fn wake(socket: c_int, name: Option<u64>) -> bool {
     let Some(name) = name else {
         // A shut socket is readable for ever.
         kernel::shutdown(socket, libc::SHUT_RDWR);
-        return;
+        return true;
     };
     let (address, length) = address(name);
     let flags = (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) as usize;
     let place = (&raw const address).addr();
     // SAFETY: the kernel reads the address.
-    let _ = unsafe { call(libc::SYS_sendto, [socket as usize, 0, 0, flags, place, length]) };
+    let sent = unsafe { call(libc::SYS_sendto, [socket as usize, 0, 0, flags, place, length]) };
+    matches!(sent, Ok(_) | Err(Errno(libc::EAGAIN)))
 }
 
 fn socket() -> Result<c_int, Errno> {
