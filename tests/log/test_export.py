@@ -351,7 +351,7 @@ def test_what_is_stopped_leaves_what_was_there(
         out.write_text("before")
     command = [TARE_LOG, "export", str(file), "--to", to, "--out", str(out)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as stopped:
-        wait_for(lambda: list(tmp_path.glob(".tare-export-*")))
+        wait_for(lambda: list(tmp_path.glob(".tare-*")))
         stopped.send_signal(signal.SIGINT)
         assert stopped.wait(SECONDS) == 128 + signal.SIGINT
     limited = ["bash", "-c", 'trap "" XFSZ; ulimit -f 100; exec "$@"', "bash", *command]

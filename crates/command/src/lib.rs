@@ -8,6 +8,7 @@ mod costs_file;
 mod failure;
 mod file_watch;
 pub mod links;
+mod new_file;
 mod obstacle;
 pub mod preload;
 pub mod processes;
@@ -25,6 +26,7 @@ pub use costs_file::CostsFile;
 use failure::one_line;
 pub use failure::{Failure, ResultExt};
 pub use file_watch::Watch;
+pub use new_file::{NewFile, NewFolder, open_in_place};
 pub use obstacle::{Obstacle, said};
 pub use signals::{Signal, Signals};
 

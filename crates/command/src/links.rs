@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 
 const ROOT: u32 = 0;
 
+/// The kernel follows so many symbolic links in a path (path_resolution(7)).
+const LINKS: usize = 40;
+
 /// An error if `path` is a symbolic link that another user, not root, has made: whoever writes to
 /// it writes where that user wants.
 pub fn check(path: &Path) -> io::Result<()> {
@@ -16,9 +19,21 @@ pub fn check(path: &Path) -> io::Result<()> {
     let own = unsafe { libc::geteuid() };
     if status.is_symlink() && ![ROOT, own].contains(&status.uid()) {
         let user = status.uid();
-        return Err(io::Error::other(format!("it is a symbolic link of user {user}")));
+        let text = format!("it is a symbolic link of user {user}");
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
     }
     Ok(())
+}
+
+/// The file at the end of a chain of links that [`check`] accepts, also where there is none yet.
+pub fn target(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS {
+        let (Ok(next), Some(folder)) = (path.read_link(), path.parent()) else { break };
+        check(&path)?;
+        path = folder.join(next);
+    }
+    Ok(path)
 }
 
 /// Where an open file is now, for comparison: another path once it is renamed, and none of a file

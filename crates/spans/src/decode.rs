@@ -9,13 +9,13 @@ use crate::server::{Exporter, Format, Held, LARGEST, Refusal};
 use serde_json::json;
 use std::io::{self, BufReader, Read};
 use std::process::ExitCode;
-use tare_command::{Failure, ResultExt};
+use tare_command::{Failure, ResultExt, open_in_place};
 use tare_tables::Vacant;
 use tokio::runtime::Builder;
 
 pub fn run(wanted: &Decode) -> Result<ExitCode, Failure> {
     let name = wanted.out.display().to_string();
-    let file = Vacant::open(&wanted.out).or_input(&name)?;
+    let file = open_in_place(&wanted.out).and_then(Vacant::of).or_input(&name)?;
     let (output, written, _) = Output::begin(file).or_failed(&name)?;
     let exporter = Exporter::new(output);
     let runtime = Builder::new_current_thread().enable_time().build().or_failed("tokio")?;

@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tare_command::{Failure, ResultExt, Signals};
+use tare_command::{Failure, ResultExt, Signals, open_in_place};
 use tare_tables::Vacant;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -35,7 +35,7 @@ impl Receiver {
     pub fn new(sockets: &[(&str, SocketAddr)], out: &Path) -> Result<Self, Failure> {
         let listeners = sockets.iter().map(listen).collect::<Result<_, _>>()?;
         let name = out.display().to_string();
-        let file = Vacant::open(out).or_input(&name)?;
+        let file = open_in_place(out).and_then(Vacant::of).or_input(&name)?;
         let (output, written, failed) = Output::begin(file).or_failed(&name)?;
         let runtime = Builder::new_current_thread().enable_io().enable_time().build();
         Ok(Self {

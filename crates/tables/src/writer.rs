@@ -7,8 +7,6 @@ use arrow_ipc::writer::StreamEncoder;
 use arrow_schema::SchemaRef;
 use std::fs::{File, TryLockError};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -31,11 +29,6 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Creates (or empties) the file and writes the schema of the columns named.
-    pub fn create(path: &Path, table: &Table, columns: &[&str]) -> io::Result<Self> {
-        Vacant::open(path)?.begin(table, columns)
-    }
-
     fn new(file: File, table: &Table, columns: &[&str]) -> io::Result<Self> {
         let schema = Arc::new(table.schema(columns));
         let mut writer = Self {
@@ -122,26 +115,9 @@ pub struct Vacant {
 }
 
 impl Vacant {
-    /// Creates the file if there is none. One that another writer still has is left alone: two
-    /// streams in one file are none. Devices are taken as they are.
-    pub fn open(path: &Path) -> io::Result<Self> {
-        Self::lock(File::options().write(true).create(true).truncate(false).open(path)?)
-    }
-
-    /// The same, for a name that the user did not choose: links, and files of others, which they
-    /// may have made in this folder, are replaced.
-    pub fn of_ones_own(path: &Path) -> io::Result<Self> {
-        let mut options = File::options();
-        options.write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-        match options.open(path) {
-            Ok(file) if is_own(&file)? => return Self::lock(file),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            _ => std::fs::remove_file(path)?,
-        }
-        Self::lock(options.create_new(true).open(path)?)
-    }
-
-    fn lock(file: File) -> io::Result<Self> {
+    /// A file that another writer still has is left alone: two streams in one file are none.
+    /// Devices are taken as they are.
+    pub fn of(file: File) -> io::Result<Self> {
         if file.metadata()?.is_file()
             && let Err(TryLockError::WouldBlock) = file.try_lock()
         {
@@ -160,14 +136,6 @@ impl Vacant {
         }
         Writer::new(self.file, table, columns)
     }
-}
-
-/// Whether it is a file of this user that has no other name.
-fn is_own(file: &File) -> io::Result<bool> {
-    let status = file.metadata()?;
-    // SAFETY: no memory is touched; it cannot fail.
-    let user = unsafe { libc::geteuid() };
-    Ok(status.is_file() && status.nlink() == 1 && status.uid() == user)
 }
 
 struct Output {
@@ -201,6 +169,12 @@ mod tests {
     use arrow_array::types::{Int32Type, Int64Type};
     use arrow_array::{Array, StringArray};
     use arrow_ipc::reader::StreamReader;
+    use std::path::Path;
+
+    fn create(path: &Path, table: &Table, columns: &[&str]) -> io::Result<Writer> {
+        Vacant::of(File::options().write(true).create(true).truncate(false).open(path)?)?
+            .begin(table, columns)
+    }
 
     fn path(name: &str) -> std::path::PathBuf {
         std::env::temp_dir().join(format!("tare-tables-{}-{name}", std::process::id()))
@@ -220,21 +194,21 @@ mod tests {
     #[test]
     fn a_file_has_one_writer_at_a_time() {
         let path = path("twice");
-        let mut first = Writer::create(&path, &SAMPLES, &["start_ns"]).unwrap();
+        let mut first = create(&path, &SAMPLES, &["start_ns"]).unwrap();
         first.row(&[Cell::Int(1)]).unwrap();
         first.flush().unwrap();
-        let second = Writer::create(&path, &SAMPLES, &["start_ns"]);
+        let second = create(&path, &SAMPLES, &["start_ns"]);
         assert_eq!(second.err().map(|error| error.kind()), Some(io::ErrorKind::ResourceBusy));
         first.finish().unwrap();
         assert_eq!(batches(&path).iter().map(RecordBatch::num_rows).sum::<usize>(), 1);
-        assert!(Writer::create(&path, &SAMPLES, &["start_ns"]).is_ok());
+        assert!(create(&path, &SAMPLES, &["start_ns"]).is_ok());
         std::fs::remove_file(path).unwrap();
     }
 
     #[test]
     fn rows_come_back_with_categories_that_appeared_late() {
         let path = path("late");
-        let mut writer = Writer::create(&path, &SAMPLES, &["condition", "start_ns", "ok"]).unwrap();
+        let mut writer = create(&path, &SAMPLES, &["condition", "start_ns", "ok"]).unwrap();
         writer.row(&[Cell::Text("plain"), Cell::Int(1), Cell::Bool(true)]).unwrap();
         writer.flush().unwrap();
         writer.row(&[Cell::Text("hook"), Cell::Int(2), Cell::Null]).unwrap();
@@ -254,7 +228,7 @@ mod tests {
     #[test]
     fn a_stream_without_its_end_is_read_up_to_the_last_batch() {
         let path = path("torn");
-        let mut writer = Writer::create(&path, &SAMPLES, &["start_ns"]).unwrap();
+        let mut writer = create(&path, &SAMPLES, &["start_ns"]).unwrap();
         for start in 0..2 {
             writer.row(&[Cell::Int(start)]).unwrap();
             writer.flush().unwrap();
@@ -271,7 +245,7 @@ mod tests {
     #[test]
     fn a_cell_of_another_type_is_refused_and_named() {
         let path = path("misfit");
-        let mut writer = Writer::create(&path, &COSTS, &["layer", "block"]).unwrap();
+        let mut writer = create(&path, &COSTS, &["layer", "block"]).unwrap();
         let too_large = Cell::Int(i64::from(i32::MAX) + 1);
         let error = writer.row(&[Cell::Text("hook"), too_large]).unwrap_err();
         assert!(error.to_string().contains("block"), "{error}");
@@ -282,7 +256,7 @@ mod tests {
     #[test]
     fn a_full_disk_is_an_error() {
         let full = Path::new("/dev/full");
-        let error = Writer::create(full, &SAMPLES, &["seq"]).err().expect("nothing fits");
+        let error = create(full, &SAMPLES, &["seq"]).err().expect("nothing fits");
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
     }
 }

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tare_command::program::CURE;
-use tare_command::{Child, Failure, Signals, preload};
+use tare_command::{Child, Failure, Signals, open_in_place, preload};
 use tare_link_segment::{Handover, LOG_VARIABLE, VARIABLE};
 use tare_shm::syscall;
 
@@ -51,9 +51,7 @@ fn log_file() -> Result<Option<PathBuf>, Failure> {
     let Some(name) = std::env::var_os(LOG_VARIABLE).filter(|name| !name.is_empty()) else {
         return Ok(None);
     };
-    let opened = std::path::absolute(&name).and_then(|path| {
-        std::fs::OpenOptions::new().append(true).create(true).open(&path).map(|_| path)
-    });
+    let opened = std::path::absolute(&name).and_then(|path| open_in_place(&path).map(|_| path));
     opened.map(Some).map_err(|error| {
         let shown = Path::new(&name).display();
         Failure::input(format_args!("{LOG_VARIABLE}={shown}: {error}; give a writable file"))

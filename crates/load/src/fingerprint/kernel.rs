@@ -3,11 +3,12 @@
 
 use super::median_ns;
 use std::convert::Infallible;
-use std::fs::{File, OpenOptions, remove_file};
+use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::thread;
+use tare_command::NewFile;
 
 /// A line of a log.
 const SMALL: usize = 140;
@@ -73,9 +74,9 @@ fn with_file<Found>(
     folder: &Path,
     measure: impl FnOnce(&mut File) -> io::Result<Found>,
 ) -> io::Result<Found> {
-    let path = folder.join(format!(".tare-fingerprint-{}", std::process::id()));
-    let mut file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
-    let found = measure(&mut file);
-    remove_file(&path)?;
+    // It never gets this name.
+    let new = NewFile::create(&folder.join("fingerprint"))?;
+    let found = measure(&mut new.file()?);
+    drop(new);
     found
 }

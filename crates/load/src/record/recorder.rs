@@ -13,7 +13,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tare_command::Failure;
+use tare_command::{Failure, open_in_place};
 use tare_tables::{Table, Vacant, Writer};
 
 /// Well below the 100 ms after which a batch has to be on the disk.
@@ -47,7 +47,7 @@ impl PlannedTable {
     pub fn open(option: &str, path: Option<&Path>) -> Result<Self, Failure> {
         let Some(path) = path else { return Ok(Self { vacant: None }) };
         let shown = format!("{option} {}", path.display());
-        match Vacant::open(path) {
+        match open_in_place(path).and_then(Vacant::of) {
             Ok(vacant) => Ok(Self { vacant: Some((vacant, shown)) }),
             Err(error) => Err(unwritable(&shown, &error)),
         }

@@ -180,7 +180,7 @@ pub struct Dump {
     pub to: Option<Moment>,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// For ui.perfetto.dev
     Perfetto,

@@ -35,9 +35,14 @@ fn open(path: &Path) -> io::Result<File> {
         ),
         _ => error,
     })?;
+    Ok(file)
+}
+
+/// Each writing goes to the end, and waits for room in a pipe.
+fn append(file: &File) -> io::Result<()> {
     syscall::fcntl(file.as_raw_fd(), libc::F_SETFL, libc::O_APPEND as usize)
         .map_err(|Errno(number)| io::Error::from_raw_os_error(number))?;
-    Ok(file)
+    Ok(())
 }
 
 /// The file that blocks are added to. A block is there whole or not at all, unless this
@@ -66,8 +71,13 @@ impl Output {
     /// What the file has is kept.
     pub fn open(option: &str, path: &Path, codec: Codec) -> Result<Self, Failure> {
         let what = format!("{option} {}", path.display());
-        let file = open(path).or_input(&what)?;
-        let status = file.metadata().or_failed(&what)?;
+        Self::of(open(path).or_input(&what)?, &what, path, codec)
+    }
+
+    /// The same with a file that was just made for `path`; `what` is for errors.
+    pub fn of(file: File, what: &str, path: &Path, codec: Codec) -> Result<Self, Failure> {
+        append(&file).or_failed(what)?;
+        let status = file.metadata().or_failed(what)?;
         let length = status.len();
         if status.is_file() && length > 0 && !is_log(path) {
             return Err(Failure::input(format_args!(

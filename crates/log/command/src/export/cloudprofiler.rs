@@ -6,9 +6,8 @@ use super::{Exporter, Source};
 use crate::reader::log::{Ended, Row, What};
 use crate::reader::spans::SpanEvent;
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use tare_command::NewFolder;
 use tare_log_file::{Packer, Payload};
 use tare_log_segment::{ChannelId, Codec};
 
@@ -95,7 +94,8 @@ impl Declaration {
 
 /// What is being written of a channel.
 struct Channel {
-    path: PathBuf,
+    /// Of its file.
+    name: String,
     layout: Layout,
     has_aux: bool,
     waiting: Vec<u8>,
@@ -104,16 +104,15 @@ struct Channel {
 }
 
 impl Channel {
-    fn create(path: PathBuf, declaration: &Declaration) -> io::Result<Self> {
-        fs::write(&path, "")?;
-        Ok(Self {
-            path,
+    fn new(name: String, declaration: &Declaration) -> Self {
+        Self {
+            name,
             layout: declaration.layout,
             has_aux: !WITHOUT_AUX.contains(&declaration.handler),
             waiting: Vec::new(),
             records: 0,
             has_begun: false,
-        })
+        }
     }
 
     /// `aux`, the processor that logged, is not in the file: it is 0.
@@ -150,11 +149,11 @@ impl Channel {
     }
 
     /// Appends what waits, compressed as one behind its size.
-    fn write(&mut self, packer: &mut Packer) -> io::Result<()> {
+    fn write(&mut self, folder: &NewFolder, packer: &mut Packer) -> io::Result<()> {
         if self.waiting.is_empty() {
             return Ok(());
         }
-        let mut file = OpenOptions::new().append(true).open(&self.path)?;
+        let mut file = folder.append(&self.name)?;
         if self.layout.codec == Codec::None {
             file.write_all(&self.waiting)?;
         } else {
@@ -172,7 +171,7 @@ impl Channel {
 
 pub struct Cloudprofiler<'log> {
     source: Source<'log>,
-    folder: PathBuf,
+    folder: &'log NewFolder,
     channels: HashMap<(usize, ChannelId), Channel>,
     names: HashSet<String>,
     packer: Packer,
@@ -180,10 +179,10 @@ pub struct Cloudprofiler<'log> {
 
 impl<'log> Cloudprofiler<'log> {
     /// Makes a file in the folder for each channel that a program has declared.
-    pub fn new(source: Source<'log>, folder: &Path) -> io::Result<Self> {
+    pub fn new(source: Source<'log>, folder: &'log NewFolder) -> io::Result<Self> {
         let mut export = Self {
             source,
-            folder: folder.to_owned(),
+            folder,
             channels: HashMap::new(),
             names: HashSet::new(),
             packer: Packer::default(),
@@ -216,8 +215,8 @@ impl<'log> Cloudprofiler<'log> {
         while !self.names.insert(name.clone()) {
             name.push('_');
         }
-        let channel = Channel::create(self.folder.join(name), declaration)?;
-        self.channels.insert(key, channel);
+        self.folder.append(&name)?;
+        self.channels.insert(key, Channel::new(name, declaration));
         Ok(())
     }
 
@@ -258,11 +257,13 @@ impl Exporter for Cloudprofiler<'_> {
         }
         let Some(channel) = self.channels.get_mut(&key) else { return Ok(()) };
         channel.add(tuple, row.time_ns.unwrap_or_default(), row.ticks)?;
-        if channel.is_due() { channel.write(&mut self.packer) } else { Ok(()) }
+        if channel.is_due() { channel.write(self.folder, &mut self.packer) } else { Ok(()) }
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        self.channels.values_mut().try_for_each(|channel| channel.write(&mut self.packer))
+        self.channels
+            .values_mut()
+            .try_for_each(|channel| channel.write(self.folder, &mut self.packer))
     }
 }
 
@@ -278,12 +279,9 @@ mod tests {
     }
 
     fn waiting(letter: &str, handler: u8) -> Vec<u8> {
-        let folder = std::env::temp_dir().join(format!("tare-compat-{}", std::process::id()));
-        let path = folder.with_extension(format!("{letter}{handler}"));
-        let mut channel = Channel::create(path.clone(), &declaration(letter, handler)).unwrap();
+        let mut channel = Channel::new(String::new(), &declaration(letter, handler));
         channel.add(7, 1_500_000_002, 99).unwrap();
         channel.add(-2, 2_000_000_000, 100).unwrap();
-        fs::remove_file(path).unwrap();
         channel.waiting
     }
 

@@ -9,9 +9,8 @@ use crate::reader::log::{Row, What};
 use crate::reader::spans::SpanEvent;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
-use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use tare_command::NewFolder;
 use tare_log_file::Payload;
 
 const MAGIC: u32 = 0xc1fc_1fc1;
@@ -25,7 +24,7 @@ const TOGETHER: usize = 1 << 26;
 
 pub struct Ctf<'log> {
     source: Source<'log>,
-    folder: PathBuf,
+    folder: &'log NewFolder,
     /// Numbers of event classes by channel name: this one has numbers, the next one bytes.
     classes: HashMap<&'log str, u32>,
     /// By number.
@@ -57,8 +56,7 @@ struct Packet {
 }
 
 impl<'log> Ctf<'log> {
-    /// In an empty folder.
-    pub fn new(source: Source<'log>, folder: &Path) -> io::Result<Self> {
+    pub fn new(source: Source<'log>, folder: &'log NewFolder) -> io::Result<Self> {
         let mut names: Vec<&str> =
             source.log.channels().map(|(_, channel)| channel.name.as_str()).collect();
         // Events of a channel whose name the file no longer has.
@@ -67,9 +65,9 @@ impl<'log> Ctf<'log> {
         names.dedup();
         let classes: HashMap<_, _> = names.into_iter().zip((0..).step_by(2)).collect();
         let metadata = metadata(&source, &classes);
-        fs::write(folder.join("metadata"), metadata)?;
+        folder.append("metadata")?.write_all(metadata.as_bytes())?;
         let (streams, of_rings) = (Vec::new(), HashMap::new());
-        let (folder, packets, waiting) = (folder.to_owned(), BTreeMap::new(), 0);
+        let (packets, waiting) = (BTreeMap::new(), 0);
         Ok(Self { source, folder, classes, streams, of_rings, packets, waiting })
     }
 
@@ -153,10 +151,8 @@ impl<'log> Ctf<'log> {
         debug_assert_eq!(bytes.len(), HEADER);
         bytes.extend(&packet.events);
         stream.packets += 1;
-        let path = self.folder.join(format!("stream_{number}"));
         // Not kept open: there may be more rings than a process may have files.
-        let mut file = OpenOptions::new().create(true).append(true).open(path)?;
-        file.write_all(&bytes)
+        self.folder.append(&format!("stream_{number}"))?.write_all(&bytes)
     }
 }
 

@@ -8,7 +8,6 @@ mod otlp;
 pub mod parquet;
 mod perfetto;
 mod protobuf;
-mod staged_output;
 mod trace_ids;
 
 use crate::arguments::{self, Format};
@@ -18,12 +17,11 @@ use crate::reader::spans::roles::Roles;
 use crate::reader::spans::{SpanEvent, for_each_span_event};
 use crate::same_file::{is_same, must_not_be};
 use serde::Serialize;
-use staged_output::{StagedOutput, is_special};
 use std::collections::HashMap;
-use std::io;
+use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tare_command::{Failure, ResultExt, Signals, say};
+use tare_command::{Failure, NewFile, NewFolder, ResultExt, Signals, say};
 use tare_log_file::ProcessInfo;
 
 const SIGNALS: &[i32] = &[libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
@@ -116,24 +114,11 @@ pub fn export(arguments: &arguments::Export) -> Result<ExitCode, Failure> {
     must_not_be(&arguments.files, &out, &what)?;
     log.must_have_times()?;
     // What is not whole is taken away when somebody ends this; a pipe ends by its reader.
-    let signals = (!is_special(&out)).then(|| Signals::take(SIGNALS));
+    let is_pipe = out.metadata().is_ok_and(|status| !status.is_file() && !status.is_dir());
+    let signals = (!is_pipe).then(|| Signals::take(SIGNALS));
     let signals = signals.transpose().or_failed("signals")?;
-    let staged = match arguments.to {
-        Format::Ctf | Format::Cloudprofiler => StagedOutput::of_folder(&out).or_input(&what)?,
-        _ => StagedOutput::of_file(&out),
-    };
-    let created = || staged.create().or_input(&what);
-    let mut exporter: Box<dyn Exporter + '_> = match arguments.to {
-        Format::Perfetto => Box::new(perfetto::Perfetto::new(source, created()?)),
-        Format::Chrome => Box::new(chrome::Chrome::new(source, created()?)),
-        Format::Otlp => Box::new(otlp::Otlp::new(source, created()?)),
-        Format::Parquet => Box::new(parquet::Parquet::new(source, created()?).or_failed(&what)?),
-        Format::Ctf => Box::new(ctf::Ctf::new(source, staged.path()).or_failed(&what)?),
-        Format::Cloudprofiler => {
-            let folder = staged.path();
-            Box::new(cloudprofiler::Cloudprofiler::new(source, folder).or_failed(&what)?)
-        }
-    };
+    let staged = Staged::create(&out, arguments.to).or_input(&what)?;
+    let mut exporter = exporter(source, arguments.to, &staged).or_failed(&what)?;
     let mut written = Written {
         unserved: log.process_ends().unserved(),
         deferred: log.process_ends().deferred(),
@@ -161,6 +146,50 @@ pub fn export(arguments: &arguments::Export) -> Result<ExitCode, Failure> {
     finished.and_then(|()| staged.finish()).or_failed(&what)?;
     report(&out, written, arguments.json)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What is there as a whole in the end, or not at all.
+enum Staged {
+    File(NewFile),
+    Folder(NewFolder),
+}
+
+impl Staged {
+    fn create(out: &Path, format: Format) -> io::Result<Self> {
+        match format {
+            Format::Ctf | Format::Cloudprofiler => NewFolder::create(out).map(Self::Folder),
+            _ => NewFile::create(out).map(Self::File),
+        }
+    }
+
+    fn finish(self) -> io::Result<()> {
+        match self {
+            Self::File(file) => file.finish(),
+            Self::Folder(folder) => folder.finish(),
+        }
+    }
+}
+
+fn exporter<'all>(
+    source: Source<'all>,
+    format: Format,
+    staged: &'all Staged,
+) -> io::Result<Box<dyn Exporter + 'all>> {
+    let file = match staged {
+        Staged::File(file) => BufWriter::with_capacity(1 << 18, file.file()?),
+        Staged::Folder(folder) if format == Format::Ctf => {
+            return Ok(Box::new(ctf::Ctf::new(source, folder)?));
+        }
+        Staged::Folder(folder) => {
+            return Ok(Box::new(cloudprofiler::Cloudprofiler::new(source, folder)?));
+        }
+    };
+    Ok(match format {
+        Format::Chrome => Box::new(chrome::Chrome::new(source, file)),
+        Format::Otlp => Box::new(otlp::Otlp::new(source, file)),
+        Format::Parquet => Box::new(parquet::Parquet::new(source, file)?),
+        _ => Box::new(perfetto::Perfetto::new(source, file)),
+    })
 }
 
 /// Why an export has stopped before its end.

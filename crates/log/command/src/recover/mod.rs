@@ -17,7 +17,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tare_command::{Failure, Obstacle, ResultExt, regular_file, said, say};
+use tare_command::{Failure, NewFile, Obstacle, ResultExt, regular_file, said, say};
 use tare_log_file::{
     Block, Clock, Codec, End, Events, Header, How, Item, Kind, Mark, ProcessInfo, Reader, Relation,
 };
@@ -46,17 +46,16 @@ pub fn recover(arguments: &arguments::Recover) -> Result<ExitCode, Failure> {
             "{what}: neither a file of tare log nor the shared memory of a program"
         )));
     }
-    let file = File::create_new(&out).or_input(what())?;
-    drop(file);
-    let mut output = Output::open("--out", &out, Codec::default())?;
+    let new = NewFile::create_first(&out).or_input(what())?;
+    let file = new.file().or_failed(what())?;
+    let mut output = Output::of(file, &what(), &out, Codec::default())?;
     let found = if is_segment {
         segment(from, &source, &mut output)
     } else {
         blocks(from, &mut output).or_failed(what())
     };
-    let found = found.inspect_err(|_| {
-        let _ = std::fs::remove_file(&out);
-    })?;
+    let found = found?;
+    new.finish().or_failed(what())?;
     if arguments.json {
         let report = serde_json::json!({
             "out": out, "programs": found.programs, "events": found.events, "lost": found.lost,

@@ -14,11 +14,10 @@ use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::convert::Infallible;
 use std::fmt::Write as _;
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 use tare_clock::Source;
-use tare_command::{Failure, ResultExt};
+use tare_command::{Failure, NewFile, ResultExt};
 use tare_log_file::How;
 
 const QUANTILES: [(&str, &str, f64); 4] = [
@@ -104,10 +103,11 @@ pub fn stats(arguments: &arguments::Stats) -> Result<ExitCode, Failure> {
         return Err(failure);
     }
     if let Some((out, what)) = &flame {
-        let mut file = BufWriter::new(File::create(out).or_input(what)?);
+        let new = NewFile::create(out).or_input(what)?;
+        let mut file = BufWriter::new(new.file().or_failed(what)?);
         let title = format!("tare log: {}", names(&arguments.files));
         flame_graph::write(&stats.call_tree, &title, &mut file).or_failed(what)?;
-        file.flush().or_failed(what)?;
+        file.flush().and_then(|()| new.finish()).or_failed(what)?;
     }
     if arguments.json {
         tare_command::print(format_args!("{}\n", stats.json()))?;

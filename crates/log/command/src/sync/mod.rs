@@ -12,7 +12,6 @@ use crate::output::Output;
 use crate::program;
 use exchange::Exchange;
 use packet::{Answer, BYTES, Refused, VERSION};
-use std::fs;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::Path;
@@ -20,7 +19,7 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tare_clock::{Snapshot, Source};
-use tare_command::{Failure, ResultExt};
+use tare_command::{Failure, NewFile, ResultExt};
 use tare_log_file::{Codec, Kind, Moment, Relation};
 
 /// In the range that nobody is given for good.
@@ -63,7 +62,8 @@ fn ask(arguments: &arguments::Sync, host: &str) -> Result<ExitCode, Failure> {
     let addresses = resolved(host, "HOST")?;
     let file = arguments.file.as_deref();
     // One that is not there is made when there is something to keep.
-    let output = file.filter(|file| file.exists()).map(open).transpose()?;
+    let output = file.filter(|file| file.exists());
+    let output = output.map(|file| Output::open("--file", file, Codec::None)).transpose()?;
     let (best, answers) = first_that_answers(&addresses, host)?;
     let clocks = best.clocks;
     let (here_ns, there_ns) = best.exchange.middles();
@@ -103,21 +103,21 @@ fn ask(arguments: &arguments::Sync, host: &str) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn open(file: &Path) -> Result<Output, Failure> {
-    Output::open("--file", file, Codec::None)
-}
-
 /// In a file that is there, or is made for it.
 fn keep(relation: &Relation, file: &Path, output: Option<Output>) -> Result<(), Failure> {
-    let is_new = !file.exists();
-    let mut output = output.map_or_else(|| open(file), Ok)?;
-    let text = serde_json::to_vec(relation).or_failed("the relation")?;
     // It relates monotonic clocks: of this host's, the system time is read with it.
-    let written = output.clock().and_then(|()| output.note(Kind::Relation, 0, &text));
-    if written.is_err() && is_new {
-        let _ = fs::remove_file(file);
+    let text = serde_json::to_vec(relation).or_failed("the relation")?;
+    let write = |output: &mut Output| {
+        let written = output.clock().and_then(|()| output.note(Kind::Relation, 0, &text));
+        written.or_failed("the result was not written")
+    };
+    if let Some(mut output) = output {
+        return write(&mut output);
     }
-    written.or_failed("the result was not written")
+    let what = format!("--file {}", file.display());
+    let new = NewFile::create(file).or_input(&what)?;
+    write(&mut Output::of(new.file().or_failed(&what)?, &what, file, Codec::None)?)?;
+    new.finish().or_failed(&what)
 }
 
 /// Takes packets of this address alone.

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Files, and folders of files, that are whole under their name or not there at all, also where
+//! other users may write.
+
+use crate::links;
+use rustix::fs::{self, AtFlags, Mode, OFlags};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+const PRIVATE: u32 = 0o600;
+const EVERYBODY: u32 = 0o666;
+
+/// A file that takes the place of another, or of none, when it is finished. Until then it has a
+/// random name and is private. Links and files that another user puts there are neither followed
+/// nor written to, and nothing is removed but what was made here.
+#[derive(Debug)]
+pub struct NewFile {
+    file: File,
+    /// `None` of a pipe or a device, which is written to itself, and once it is finished.
+    place: Option<Place>,
+}
+
+#[derive(Debug)]
+struct Place {
+    folder: OwnedFd,
+    hidden: OsString,
+    name: OsString,
+}
+
+impl NewFile {
+    /// Who has named a link means what it leads to; one of another user is an error.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        let path = links::target(path)?;
+        // Opening it may wait for a reader, as the shell does.
+        if path.metadata().is_ok_and(|status| !status.is_file() && !status.is_dir()) {
+            return Ok(Self { file: File::options().write(true).open(path)?, place: None });
+        }
+        let (folder, name) = parent_and_name(&path)?;
+        let hidden = hidden();
+        let file = create(&folder, &hidden, OFlags::RDWR, PRIVATE)?;
+        Ok(Self { file, place: Some(Place { folder, hidden, name }) })
+    }
+
+    /// The same for a name at which nothing may be.
+    pub fn create_first(path: &Path) -> io::Result<Self> {
+        if path.symlink_metadata().is_ok() {
+            return Err(io::Error::from_raw_os_error(libc::EEXIST));
+        }
+        Self::create(path)
+    }
+
+    /// A second descriptor of it.
+    pub fn file(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
+    /// The file is whole: it is on the disk under its name when this returns.
+    pub fn finish(self) -> io::Result<()> {
+        if self.place.is_some() {
+            self.file.sync_all()?;
+        }
+        self.finish_unsynced()
+    }
+
+    /// The same for who cannot wait for the disk: after a power failure it may be empty.
+    pub fn finish_unsynced(mut self) -> io::Result<()> {
+        if let Some(Place { folder, hidden, name }) = &self.place {
+            fs::fchmod(&self.file, mode(folder, name))?;
+            fs::renameat(folder, hidden, folder, name)?;
+        }
+        self.place = None;
+        Ok(())
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if let Some(Place { folder, hidden, .. }) = &self.place
+            && let Ok(made) = identity(&self.file)
+        {
+            remove(folder, hidden, made, AtFlags::empty());
+        }
+    }
+}
+
+/// Opens the file that is there, or a new one, for who writes it while others read it: it is not
+/// emptied. A link of another user is an error.
+pub fn open_in_place(path: &Path) -> io::Result<File> {
+    let path = links::target(path)?;
+    File::options().write(true).create(true).truncate(false).open(path)
+}
+
+/// A folder that was not there or was empty, and has all its files when it is finished.
+#[derive(Debug)]
+pub struct NewFolder {
+    directory: OwnedFd,
+    /// `None` of one that was there: it may be what somebody stands in.
+    place: Option<Place>,
+    made: RefCell<HashMap<OsString, Identity>>,
+    is_finished: bool,
+}
+
+impl NewFolder {
+    pub fn create(path: &Path) -> io::Result<Self> {
+        let made = RefCell::default();
+        if path.exists() {
+            let directory = opened(path)?;
+            if std::fs::read_dir(path)?.next().is_some() {
+                return Err(io::Error::other("the folder is not empty; give another"));
+            }
+            return Ok(Self { directory, place: None, made, is_finished: false });
+        }
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent)?;
+        }
+        let (folder, name) = parent_and_name(path)?;
+        let hidden = hidden();
+        fs::mkdirat(&folder, &hidden, Mode::RWXU)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let directory = fs::openat(&folder, &hidden, flags, Mode::empty())?;
+        let place = Some(Place { folder, hidden, name });
+        Ok(Self { directory, place, made, is_finished: false })
+    }
+
+    /// Opens a file at its end, which is made the first time.
+    pub fn append(&self, name: &str) -> io::Result<File> {
+        let mut made = self.made.borrow_mut();
+        let Some(known) = made.get(OsStr::new(name)) else {
+            let flags = OFlags::WRONLY | OFlags::APPEND;
+            let file = create(&self.directory, OsStr::new(name), flags, EVERYBODY)?;
+            made.insert(name.into(), identity(&file)?);
+            return Ok(file);
+        };
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = fs::openat(&self.directory, name, flags, Mode::empty())?;
+        if identity(&file)? != *known {
+            return Err(io::Error::other(format!("another program has replaced its file {name}")));
+        }
+        Ok(file.into())
+    }
+
+    /// All files are whole.
+    pub fn finish(mut self) -> io::Result<()> {
+        for name in self.made.borrow().keys() {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            fs::fsync(fs::openat(&self.directory, name, flags, Mode::empty())?)?;
+        }
+        if let Some(Place { folder, hidden, name }) = &self.place {
+            fs::fchmod(&self.directory, Mode::from_raw_mode(0o777 & !umask()))?;
+            fs::renameat(folder, hidden, folder, name)?;
+        }
+        self.is_finished = true;
+        Ok(())
+    }
+}
+
+impl Drop for NewFolder {
+    fn drop(&mut self) {
+        if self.is_finished {
+            return;
+        }
+        for (name, made) in self.made.borrow().iter() {
+            remove(&self.directory, name, *made, AtFlags::empty());
+        }
+        if let Some(Place { folder, hidden, .. }) = &self.place
+            && let Ok(made) = identity(&self.directory)
+        {
+            remove(folder, hidden, made, AtFlags::REMOVEDIR);
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+fn identity(file: impl AsFd) -> io::Result<Identity> {
+    let status = fs::fstat(file)?;
+    Ok(Identity { device: status.st_dev, inode: status.st_ino })
+}
+
+fn remove(folder: &OwnedFd, name: &OsStr, made: Identity, flags: AtFlags) {
+    let is_there = fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|status| made == Identity { device: status.st_dev, inode: status.st_ino });
+    if is_there {
+        let _ = fs::unlinkat(folder, name, flags);
+    }
+}
+
+fn create(folder: &OwnedFd, name: &OsStr, flags: OFlags, mode: u32) -> io::Result<File> {
+    let new = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(fs::openat(folder, name, flags | new, Mode::from_raw_mode(mode))?.into())
+}
+
+/// The descriptor of a directory stays the same directory's under any name.
+fn opened(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(fs::open(path, flags, Mode::empty())?)
+}
+
+fn parent_and_name(path: &Path) -> io::Result<(OwnedFd, OsString)> {
+    let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    Ok((opened(parent.unwrap_or(Path::new(".")))?, name.to_owned()))
+}
+
+/// A name that nobody can guess.
+pub(crate) fn hidden() -> OsString {
+    format!(".tare-{:016x}", RandomState::new().hash_one(())).into()
+}
+
+/// Permissions of the file that is replaced, if it is this user's; else the usual ones.
+fn mode(folder: &OwnedFd, name: &OsStr) -> Mode {
+    let replaced = fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok().filter(|status| {
+        fs::FileType::from_raw_mode(status.st_mode).is_file()
+            && status.st_uid == rustix::process::geteuid().as_raw()
+    });
+    let mode = replaced.map_or_else(|| EVERYBODY & !umask(), |status| status.st_mode & EVERYBODY);
+    Mode::from_raw_mode(mode)
+}
+
+/// From /proc, since it can be asked for only by changing it for all threads.
+fn umask() -> u32 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    line.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o777 & !PRIVATE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::path::PathBuf;
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("tare-new-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir(&folder).unwrap();
+        folder
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(folder).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_that_was_there_stays_until_the_new_one_is_whole() {
+        let folder = folder("file");
+        let (out, link) = (folder.join("out"), folder.join("link"));
+        std::fs::write(&out, "old").unwrap();
+        std::fs::set_permissions(&out, PermissionsExt::from_mode(0o640)).unwrap();
+        symlink("out", &link).unwrap();
+        for (is_whole, expected) in [(false, "old"), (true, "new")] {
+            let new = NewFile::create(&link).unwrap();
+            new.file().unwrap().write_all(b"new").unwrap();
+            assert_eq!(std::fs::read_to_string(&out).unwrap(), "old");
+            if is_whole {
+                new.finish().unwrap();
+            } else {
+                drop(new);
+            }
+            assert_eq!(std::fs::read_to_string(&out).unwrap(), expected);
+            assert_eq!(names(&folder), ["link", "out"]);
+        }
+        assert!(link.is_symlink());
+        assert_eq!(out.metadata().unwrap().permissions().mode() & 0o777, 0o640);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_file_is_private_while_it_is_written_and_what_others_put_there_stays() {
+        let folder = folder("private");
+        let new = NewFile::create(&folder.join("out")).unwrap();
+        let hidden = folder.join(&names(&folder)[0]);
+        assert_eq!(hidden.metadata().unwrap().permissions().mode() & 0o777, PRIVATE);
+        std::fs::rename(&hidden, folder.join("elsewhere")).unwrap();
+        std::fs::write(&hidden, "of another program").unwrap();
+        drop(new);
+        assert_eq!(std::fs::read_to_string(&hidden).unwrap(), "of another program");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_device_is_written_to_itself() {
+        let new = NewFile::create(Path::new("/dev/null")).unwrap();
+        new.file().unwrap().write_all(b"new").unwrap();
+        new.finish().unwrap();
+        assert!(!Path::new("/dev/null").metadata().unwrap().is_file());
+    }
+
+    #[test]
+    fn a_folder_has_all_files_or_none() {
+        let folder = folder("folder");
+        let (new, empty) = (folder.join("new"), folder.join("empty"));
+        std::fs::create_dir(&empty).unwrap();
+        for is_whole in [false, true] {
+            for out in [&new, &empty] {
+                let made = NewFolder::create(out).unwrap();
+                for part in ["one", "two"] {
+                    made.append("part").unwrap().write_all(part.as_bytes()).unwrap();
+                }
+                if is_whole {
+                    made.finish().unwrap();
+                    assert_eq!(std::fs::read_to_string(out.join("part")).unwrap(), "onetwo");
+                }
+            }
+            let expected: &[&str] = if is_whole { &["empty", "new"] } else { &["empty"] };
+            assert_eq!(names(&folder), expected);
+            assert_eq!(names(&empty).len(), usize::from(is_whole));
+        }
+        assert!(NewFolder::create(&new).is_err());
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn what_others_put_into_a_folder_is_neither_written_to_nor_removed() {
+        let folder = folder("planted");
+        let out = folder.join("out");
+        std::fs::create_dir(&out).unwrap();
+        let secret = folder.join("secret");
+        std::fs::write(&secret, "secret").unwrap();
+        let new = NewFolder::create(&out).unwrap();
+        symlink(&secret, out.join("planted")).unwrap();
+        assert!(new.append("planted").is_err());
+        drop(new.append("part").unwrap());
+        std::fs::rename(&secret, out.join("part")).unwrap();
+        assert!(new.append("part").is_err());
+        drop(new);
+        assert_eq!(names(&out), ["part", "planted"]);
+        assert_eq!(std::fs::read_to_string(out.join("part")).unwrap(), "secret");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}
