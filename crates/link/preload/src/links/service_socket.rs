@@ -47,7 +47,7 @@ pub fn wake_other(link: &Link) -> bool {
     let own = SOCKET.load(Relaxed);
     let socket = if own > 0 && is_here() { Ok(own) } else { socket() };
     let Ok(socket) = socket else { return false };
-    let is_there = names.fold(false, |is_there, name| wake(socket, Some(name)) || is_there);
+    let is_there = names.filter(|name| wake(socket, Some(*name))).count() > 0;
     if socket != own {
         syscall::close(socket);
     }
