@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -63,22 +64,45 @@ def headers() -> list[str]:
     return subprocess.check_output(command, text=True, timeout=SECONDS).split()
 
 
-def hooked(variable: str) -> str:
+def found(variable: str, *descriptors: int) -> str:
     """What a program of root's maps that was told of such segments."""
     environment = os.environ | {"LD_PRELOAD": HOOK, "TARE_HOOK": variable}
     command = [sys.executable, "-c", SHOW_MAPS]
-    return subprocess.check_output(command, env=environment, text=True, timeout=SECONDS)
+    return subprocess.check_output(
+        command, env=environment, text=True, timeout=SECONDS, pass_fds=descriptors
+    )
 
 
-def test_hook_rejects_segments_of_another_user(open_to_all: Path) -> None:
-    """The PID in TARE_HOOK was reused by an attacker's process."""
+def inherited(variable: str) -> str:
+    """The same of a program that has their descriptors."""
+    pid, start, *numbers = variable.split(":")
+    descriptors = [os.open(f"/proc/{pid}/fd/{number}", os.O_RDWR) for number in numbers]
+    try:
+        return found(":".join([pid, start, *map(str, descriptors)]), *descriptors)
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+ways = pytest.mark.parametrize("hooked", [found, inherited])
+
+
+@ways
+def test_hook_rejects_segments_of_another_user(
+    hooked: Callable[[str], str], open_to_all: Path
+) -> None:
+    """The PID in TARE_HOOK was reused by an attacker's process, or the program took descriptors
+    from it, and they have the numbers of the hook's."""
     with attack("plant", *headers()) as planted:
         maps = hooked(says(planted))
     assert "libtare_hook.so" in maps
     assert not re.search("memfd:tare-hook", maps), open_to_all
 
 
-def test_hook_adopts_the_same_segments_of_root(open_to_all: Path) -> None:
+@ways
+def test_hook_adopts_the_same_segments_of_root(
+    hooked: Callable[[str], str], open_to_all: Path
+) -> None:
     """Shows that the test above fails if the owner is not checked."""
     program = Path(__file__).parent / "attacks" / "plant.py"
     command = [sys.executable, str(program), *headers()]

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Opening the segment of another process through /proc/PID/fd/N. PIDs and descriptor numbers are
-//! reused, so type, file system, mode, owner and seals are checked.
+//! The segment of another process, inherited or opened through /proc/PID/fd/N. PIDs and descriptor
+//! numbers are reused, so type, file system, mode, owner and seals are checked.
 
+use crate::peer::{self, Peers};
 use crate::segment::{Access, Segment};
 use crate::syscall;
 use crate::{Errno, Refusal, path::Path};
@@ -12,6 +13,48 @@ use core::sync::atomic::Ordering::Relaxed;
 
 /// Mode of every segment.
 pub(crate) const MODE: u32 = 0o644;
+
+const ROOT: u32 = 0;
+
+/// A segment that a starter has left to this process.
+#[derive(Clone, Copy, Debug)]
+pub struct Legacy {
+    /// Of the starter, as the segment has them.
+    pub pid: u32,
+    pub start: u64,
+    /// The starter's descriptor, which is inherited.
+    pub fd: c_int,
+    pub kind: u32,
+    pub version: u32,
+    pub access: Access,
+}
+
+impl Legacy {
+    /// The segment: inherited, else of the first of `processes` that has it.
+    pub fn find(&self, processes: impl IntoIterator<Item = u32>) -> Option<Segment> {
+        let is_own = |user| user == ROOT || peer::is_own(user);
+        let inherited = check(self.fd, is_own).ok().and_then(|()| self.open(self.fd));
+        inherited.or_else(|| {
+            let peers = Peers::get(None);
+            processes.into_iter().find_map(|pid| self.open_of(pid, &peers))
+        })
+    }
+
+    fn open_of(&self, pid: u32, peers: &Peers) -> Option<Segment> {
+        let mut path = Path::new();
+        write!(path, "/proc/{pid}/fd/{}", self.fd).ok()?;
+        let fd = open(path.text()?, self.access, |user| peers.admit(user)).ok()?;
+        let segment = self.open(fd);
+        syscall::close(fd);
+        segment
+    }
+
+    fn open(&self, fd: c_int) -> Option<Segment> {
+        let segment = Segment::open(fd, self.kind, self.version, self.access).ok()?;
+        let header = segment.header();
+        (header.owner_pid == self.pid && header.owner_start == self.start).then_some(segment)
+    }
+}
 
 /// Opens `path` if it is a sealed memfd whose owner `is_owner` accepts.
 ///

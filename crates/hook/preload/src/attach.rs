@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::record::hook::Hook;
 use core::ffi::c_int;
-use core::fmt::Write;
 use tare_clock::counter;
 use tare_hook_segment::{Control, Handover, Shared, VARIABLE, VERSION};
 use tare_interpose::watch_forks;
-use tare_shm::peer::Peers;
-use tare_shm::{Access, Path, Segment, found, memory, syscall};
+use tare_shm::found::Legacy;
+use tare_shm::{Access, Segment, memory, syscall};
 
 /// Finds the segments and begins to work; where there are none, everything is forwarded.
 pub fn attach() {
@@ -34,23 +33,9 @@ pub fn attach() {
 }
 
 /// The segment behind tare-hook's descriptor `fd`: by inheritance, else that of tare-hook or,
-/// where it has ended, of our parent. It is the right one if it names the same owner as the
-/// variable; and what is found, if it is this user's or root's: numbers of processes return.
+/// where it has ended, of our parent.
 fn find(handover: &Handover, fd: c_int, kind: u32, access: Access) -> Option<Segment> {
-    let open = |fd| {
-        let segment = Segment::open(fd, kind, VERSION, access).ok()?;
-        let header = segment.header();
-        (header.owner_pid == handover.pid && header.owner_start == handover.start)
-            .then_some(segment)
-    };
-    let peers = Peers::get(None);
-    let of = |pid: u32| {
-        let mut path = Path::new();
-        write!(path, "/proc/{pid}/fd/{fd}").ok()?;
-        let fd = found::open(path.text()?, access, |user| peers.admit(user)).ok()?;
-        let segment = open(fd);
-        syscall::close(fd);
-        segment
-    };
-    open(fd).or_else(|| of(handover.pid)).or_else(|| of(syscall::getppid()))
+    let Handover { pid, start, .. } = *handover;
+    let legacy = Legacy { pid, start, fd, kind, version: VERSION, access };
+    legacy.find([pid, syscall::getppid()])
 }

@@ -3,12 +3,10 @@ use crate::calls::{exit, forks};
 use crate::lifecycle::connection_log;
 use crate::state;
 use crate::stream::buffers;
-use core::ffi::c_int;
-use core::fmt::Write;
 use tare_interpose::watch_forks;
 use tare_link_segment::{Handover, LOG_VARIABLE, Statistics, VARIABLE, VERSION};
-use tare_shm::peer::Peers;
-use tare_shm::{Access, Path, Segment, found, syscall};
+use tare_shm::found::Legacy;
+use tare_shm::{Access, Segment};
 
 /// Finds the statistics and begins to work; where there are none, everything is forwarded.
 pub fn attach() {
@@ -33,21 +31,7 @@ pub fn attach() {
 
 /// The segment of tare-link's descriptor: inherited, or found in its process.
 fn find(handover: &Handover) -> Option<Segment> {
-    let open = |fd: c_int| {
-        let segment = Segment::open(fd, Statistics::KIND, VERSION, Access::ReadWrite).ok()?;
-        let header = segment.header();
-        let is_its = header.owner_pid == handover.pid && header.owner_start == handover.start;
-        is_its.then_some(segment)
-    };
-    let elsewhere = || {
-        let peers = Peers::get(None);
-        let mut path = Path::new();
-        write!(path, "/proc/{}/fd/{}", handover.pid, handover.statistics).ok()?;
-        let access = Access::ReadWrite;
-        let fd = found::open(path.text()?, access, |user| peers.admit(user)).ok()?;
-        let segment = open(fd);
-        syscall::close(fd);
-        segment
-    };
-    open(handover.statistics).or_else(elsewhere)
+    let Handover { pid, start, statistics: fd, .. } = *handover;
+    let (kind, access) = (Statistics::KIND, Access::ReadWrite);
+    Legacy { pid, start, fd, kind, version: VERSION, access }.find([pid])
 }
