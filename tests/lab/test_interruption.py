@@ -7,6 +7,8 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -111,7 +113,37 @@ def test_kill_9_of_tare_leaves_no_process_and_whole_files(experiment: Experiment
     check_resume(experiment, contents(experiment.result))
 
 
-def test_kill_9_of_tare_removes_network_namespaces(experiment: Experiment) -> None:
+def pids() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
+
+
+def network_of(pid: int) -> str | None:
+    """The network namespace of a process, if it has not ended."""
+    with suppress(OSError):
+        return str(Path(f"/proc/{pid}/ns/net").readlink())
+    return None
+
+
+def kill(process: "subprocess.Popen[str]") -> None:
+    process.kill()
+
+
+def kill_all_at_once(process: "subprocess.Popen[str]") -> None:
+    """All whose words have `tare` in them, as `pkill -9 -f tare` does."""
+    started = family(process)
+    marked = [pid for pid in started if "tare" in command_line(pid)]
+    guard = [pid for pid in started if command_line(pid).startswith("guard of an experiment")]
+    assert len(guard) == 1
+    assert not set(guard) & set(marked)
+    send(signal.SIGSTOP, marked)  # so that none can react to the death of another
+    process.kill()
+    send(signal.SIGKILL, marked)
+
+
+@pytest.mark.parametrize("kill", [kill, kill_all_at_once])
+def test_kill_9_removes_network_namespaces(
+    kill: Callable[["subprocess.Popen[str]"], None], experiment: Experiment
+) -> None:
     if not may_make_namespaces():
         pytest.skip("a network namespace needs root")
     experiment.write_plan(top='environments = ["netns"]', load=LOAD, layers=HOLD)
@@ -124,8 +156,11 @@ def test_kill_9_of_tare_removes_network_namespaces(experiment: Experiment) -> No
         return [*Path("/sys/class/net").glob(f"tare{process.pid}-*")]
 
     assert interfaces()
-    process.kill()
+    namespaces = set(map(network_of, started)) - {network_of(os.getpid()), None}
+    assert namespaces
+    kill(process)
     wait_for(lambda: none_left(started))
+    wait_for(lambda: not namespaces & set(map(network_of, pids())))
     wait_for(lambda: not interfaces())
     process.communicate()
 
@@ -154,16 +189,11 @@ def test_when_the_supervisor_is_killed_tare_stops_all_that_it_started(
 def test_tare_and_supervisor_that_are_killed_at_once_leave_nothing(
     experiment: Experiment,
 ) -> None:
-    """All whose words have `tare` in them, as `pkill -9 -f tare` does."""
     process = held_under_load(experiment)
     started = family(process)
-    marked = [pid for pid in started if "tare" in command_line(pid)]
-    guard = [pid for pid in started if command_line(pid).startswith("guard of an experiment")]
-    assert len(guard) == 1
-    assert len(marked) <= len(started) - 3  # the guard, the worker of nginx, the daemon
-    send(signal.SIGSTOP, marked)  # so that none can react to the death of another
-    process.kill()
-    send(signal.SIGKILL, marked)
+    others = [pid for pid in started if "tare" not in command_line(pid)]
+    assert len(others) >= 3  # the guard, the worker of nginx, the daemon
+    kill_all_at_once(process)
     wait_for(lambda: none_left(started))
     process.communicate()
     check_resume(experiment, contents(experiment.result))
