@@ -179,6 +179,40 @@ def test_polling_sees_connections_that_stay(hosts: Hosts, program: Program) -> N
             tracer.kill()
 
 
+HEADLESS = """
+import ctypes, os, socket, sys, threading
+listener = socket.create_server(("127.0.0.1", 0))
+client = socket.create_connection(listener.getsockname())
+server, _ = listener.accept()
+def go_on():
+    # /proc/self is the process, of which the first thread becomes a zombie.
+    while open("/proc/self/stat").read().rpartition(")")[2].split()[0] != "Z":
+        pass
+    print(listener.getsockname()[1], flush=True)
+    sys.stdin.read()
+    os._exit(0)
+threading.Thread(target=go_on).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
+@pytest.mark.parametrize("method", ["aggregate", "poll"])
+def test_a_program_whose_first_thread_has_exited_has_its_connections(method: str) -> None:
+    """Its folder in /proc shows no descriptors."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(["python3", "-c", HEADLESS], stdin=pipe, stdout=pipe, text=True) as one:
+        assert one.stdout is not None
+        port = int(one.stdout.readline())
+        with Tracing("--method", method) as tracing:
+            found = tracing.stop()
+    edges = {edge["role"]: (edge["program"], edge["pid"]) for edge in of_port(found, port)}
+    assert set(edges) == {"client", "server"}
+    names = {name for name, _ in edges.values()}
+    assert len(names) == 1
+    assert names.pop().startswith("python3")
+    assert {pid for _, pid in edges.values()} == {one.pid}
+
+
 def test_kernel_without_btf_is_polled() -> None:
     hidden = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /sys/kernel/btf && exec "$@"']
     command = [*hidden, "sh", native("bin", "tare-map"), "--duration", "10ms", "--json"]

@@ -15,8 +15,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, File};
 use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
+use tare_command::processes;
 
 /// Lists the sockets of this host at every reading. Without root it sees its own network namespace,
 /// and names only programs of its own user. What opens and closes between two readings is missing.
@@ -295,7 +295,7 @@ impl Poller {
         if let Entry::Vacant(place) = self.listers.entry(own) {
             place.insert(Lister::new().map_err(|error| Error::new("sock_diag", error))?);
         }
-        for (pid, _) in processes() {
+        for pid in processes::all() {
             let place = format!("/proc/{pid}/ns/net");
             let Ok(netns) = fs::metadata(&place).map(|status| status.ino() as u32) else {
                 continue;
@@ -315,12 +315,14 @@ impl Poller {
 
     /// Who has the sockets, from the descriptors of all processes that may be read.
     fn find_owners(&mut self) {
-        for (pid, folder) in processes() {
+        for pid in processes::all() {
             let mut program = None;
-            for entry in fs::read_dir(folder.join("fd")).into_iter().flatten().flatten() {
-                let Ok(target) = fs::read_link(entry.path()) else { continue };
+            for path in processes::descriptors(pid).into_iter().flatten() {
+                let Ok(target) = fs::read_link(&path) else { continue };
                 let Some(inode) = socket_inode(&target.to_string_lossy()) else { continue };
                 let program = program.get_or_insert_with(|| {
+                    // Of the process, or of the thread that has the descriptors.
+                    let folder = path.ancestors().nth(2).unwrap_or(&path);
                     let path = fs::read_link(folder.join("exe")).unwrap_or_default();
                     let name = path.file_name().unwrap_or_default().to_string_lossy();
                     name.trim_end_matches(" (deleted)").to_owned()
@@ -333,11 +335,6 @@ impl Poller {
 
 fn socket_inode(target: &str) -> Option<u32> {
     target.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
-}
-
-fn processes() -> impl Iterator<Item = (u32, std::path::PathBuf)> {
-    let entries = fs::read_dir(Path::new("/proc")).into_iter().flatten().flatten();
-    entries.filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path())))
 }
 
 fn ephemeral_ports() -> (u16, u16) {
