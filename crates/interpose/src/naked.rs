@@ -52,6 +52,24 @@ unsafe extern "C" fn missing_syscall(
     unsafe { system_call(number, [first, second, third, fourth, fifth, sixth]) }
 }
 
+/// A function with the arguments of `syscall`.
+pub type SystemCall =
+    unsafe extern "C" fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long;
+
+/// Makes a system call of the program's by the next `syscall`: the program may have forbidden
+/// those that are made elsewhere.
+///
+/// # Safety
+/// As of that.
+pub unsafe fn next_system_call(number: c_long, arguments: [usize; 6]) -> c_long {
+    let [first, second, third, fourth, fifth, sixth] = arguments;
+    // SAFETY: libc's `syscall`, or `missing_syscall`, takes these; the caller promises the rest.
+    unsafe {
+        let next: SystemCall = core::mem::transmute(next_syscall());
+        next(number, first, second, third, fourth, fifth, sixth)
+    }
+}
+
 /// Makes a system call of the program's, as libc's `syscall` does.
 ///
 /// # Safety

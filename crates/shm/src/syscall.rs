@@ -51,9 +51,15 @@ struct UnderWay;
 
 impl UnderWay {
     fn begin() -> Result<Self, Errno> {
-        UNDER_WAY.fetch_add(1, SeqCst);
         let this = Self;
-        if are_forbidden() { Err(Errno(libc::EPERM)) } else { Ok(this) }
+        if Self::count() { Ok(this) } else { Err(Errno(libc::EPERM)) }
+    }
+
+    /// Whether calls are allowed. Once for all of them: each would be longer by it.
+    #[inline(never)]
+    fn count() -> bool {
+        UNDER_WAY.fetch_add(1, SeqCst);
+        !are_forbidden()
     }
 }
 
@@ -70,37 +76,9 @@ impl Drop for UnderWay {
 /// process do to itself.
 #[inline]
 pub unsafe fn call(number: i64, arguments: [usize; 6]) -> Result<usize, Errno> {
-    let [a, b, c, d, e, f] = arguments;
+    let _under_way = UnderWay::begin()?;
     // SAFETY: the caller vouches for the arguments.
-    result(unsafe { call_unless_forbidden(a, b, c, d, e, f, number) })
-}
-
-/// Once for all calls; the arguments are in registers.
-#[inline(never)]
-unsafe fn call_unless_forbidden(
-    a: usize,
-    b: usize,
-    c: usize,
-    d: usize,
-    e: usize,
-    f: usize,
-    number: i64,
-) -> isize {
-    match UnderWay::begin() {
-        // SAFETY: the caller vouches for the arguments.
-        Ok(_under_way) => unsafe { trap(number as usize, [a, b, c, d, e, f]) },
-        Err(Errno(error)) => -error as isize,
-    }
-}
-
-/// The kernel returns -4095..=-1 for errors, on every architecture.
-#[inline]
-fn result(returned: isize) -> Result<usize, Errno> {
-    if (-4095..0).contains(&returned) {
-        Err(Errno(-returned as c_int))
-    } else {
-        Ok(returned as usize)
-    }
+    unsafe { call_for_program(number, arguments) }
 }
 
 /// The same for a call that is the program's own, whatever is forbidden to the library.
@@ -110,7 +88,9 @@ fn result(returned: isize) -> Result<usize, Errno> {
 #[inline]
 pub unsafe fn call_for_program(number: i64, arguments: [usize; 6]) -> Result<usize, Errno> {
     // SAFETY: the caller vouches for the arguments.
-    result(unsafe { trap(number as usize, arguments) })
+    let result = unsafe { trap(number as usize, arguments) };
+    // The kernel returns -4095..=-1 for errors, on every architecture.
+    if (-4095..0).contains(&result) { Err(Errno(-result as c_int)) } else { Ok(result as usize) }
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -117,7 +117,7 @@ static unsigned size_of_value(void *map)
 {
 	return map == &edges || map == &second_edges ? sizeof(struct edge_counts) :
 	       map == &programs ? sizeof(struct program_name) :
-	       map == &listeners ? sizeof(struct listener) : sizeof(u64);
+	       map == &listeners ? sizeof(u32) : sizeof(u64);
 }
 
 static void *find(void *map, const void *key)

@@ -4,7 +4,6 @@
 //! threads. So the service thread ends before them, and starts again after them.
 
 use crate::calls::forwarded::forwarded;
-use crate::calls::raw_syscalls::Function;
 use crate::lifecycle::{closing, service_thread};
 use crate::state;
 use core::ffi::{c_int, c_long, c_void};
@@ -113,13 +112,10 @@ pub unsafe extern "C" fn restricting(
     fifth: usize,
     sixth: usize,
 ) -> c_long {
+    let arguments = [first, second, third, fourth, fifth, sixth];
     restrict(number, first, second, third);
-    // SAFETY: libc's function, which takes as many arguments at most; the program's own call. A call
-    // from elsewhere than libc may be one that the program has forbidden.
-    let call = || unsafe {
-        let next: Function = core::mem::transmute(naked::next_syscall());
-        next(number, first, second, third, fourth, fifth, sixth) as c_int
-    };
+    // SAFETY: the program's own call.
+    let call = || unsafe { naked::next_system_call(number, arguments) as c_int };
     if number == libc::SYS_prctl { control(first as c_int, call).into() } else { call().into() }
 }
 

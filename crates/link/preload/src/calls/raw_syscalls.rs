@@ -8,12 +8,10 @@ use crate::links::children;
 use crate::state;
 use core::ffi::{c_int, c_long, c_void};
 use core::ptr;
+use tare_interpose::naked::SystemCall as Function;
 use tare_interpose::{Interposer, Router, real};
 
 pub struct Routed;
-
-pub type Function =
-    unsafe extern "C" fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long;
 
 macro_rules! routes {
     ($($number:ident => $name:ident($($argument:literal),*);)*) => {
