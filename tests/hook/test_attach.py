@@ -23,6 +23,7 @@ def copy(fd):
     if sys.argv[1:]:
         struct.pack_into("=I", header, 8, int(sys.argv[1]))
     new = os.memfd_create("copy", os.MFD_ALLOW_SEALING)
+    os.fchmod(new, 0o644)
     os.ftruncate(new, os.fstat(fd).st_size)
     os.pwrite(new, header, 0)
     fcntl.fcntl(new, fcntl.F_ADD_SEALS, SEALS)

@@ -43,7 +43,7 @@ impl Costs {
         let unseen = Unseen::ALL.iter().enumerate().map(|(place, unseen)| {
             (
                 unseen.name(),
-                shared.statistics.iter().map(|one| one.unseen[place].load(Relaxed)).sum(),
+                sum(shared.statistics.iter().map(|one| one.unseen[place].load(Relaxed))),
             )
         });
         Self {
@@ -91,13 +91,18 @@ fn integer(value: u64) -> Cell<'static> {
     Cell::Int(i64::try_from(value).unwrap_or(i64::MAX))
 }
 
+/// Of counts that the program may have changed.
+pub fn sum(counts: impl Iterator<Item = u64>) -> u64 {
+    counts.fold(0, u64::saturating_add)
+}
+
 impl Function {
     /// `None` if it was never called.
     fn read(shared: &Shared, symbol: Symbol) -> Option<Self> {
         let place = symbol as usize;
         let mut counters = COUNTERS.map(|(name, field)| {
             let shards = shared.statistics.iter();
-            (name, shards.map(|one| field(&one.counters[place]).load(Relaxed)).sum::<u64>())
+            (name, sum(shards.map(|one| field(&one.counters[place]).load(Relaxed))))
         });
         if counters.iter().all(|(_, count)| *count == 0) {
             return None;
@@ -110,7 +115,7 @@ impl Function {
             }
         }
         // Calls that are timed are counted by their times alone.
-        let timed = own_time.iter().fold(0, |sum: u64, count| sum.saturating_add(*count));
+        let timed = sum(own_time.iter().copied());
         if timed > 0 {
             let [(_, calls_socket), ..] = &mut counters;
             *calls_socket = timed;
@@ -134,7 +139,9 @@ impl Function {
         let mut bins = BTreeMap::new();
         for (bin, count) in self.own_time.iter().enumerate().filter(|(_, count)| **count > 0) {
             let (low, high) = tare_hist::bounds(bin);
-            *bins.entry((rate.nanoseconds(low), rate.nanoseconds(high))).or_default() += count;
+            let bin: &mut u64 =
+                bins.entry((rate.nanoseconds(low), rate.nanoseconds(high))).or_default();
+            *bin = bin.saturating_add(*count);
         }
         bins
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the hook saw and what it cost, for people and for programs.
 
-use crate::costs::{Costs, Function};
+use crate::costs::{Costs, Function, sum};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use tare_clock::Rate;
@@ -116,7 +116,7 @@ pub fn to_table(costs: &Costs, run: &Run, rate: Rate) -> String {
 }
 
 fn not_seen(costs: &Costs) -> String {
-    let unsearched: u64 = costs.functions.iter().map(|one| one.counter("bytes_unseen")).sum();
+    let unsearched = sum(costs.functions.iter().map(|one| one.counter("bytes_unseen")));
     let mut all: Vec<String> = costs
         .unseen
         .iter()
