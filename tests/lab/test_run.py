@@ -350,6 +350,8 @@ class Slow(BaseHTTPRequestHandler):
         self.send_header("Content-Length", "0")
         self.end_headers()
 
+# While it has no CPU, all connections come that the load opens.
+ThreadingHTTPServer.request_queue_size = 128
 ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Slow).serve_forever()
 """
 
