@@ -7,7 +7,6 @@
 use libc::{c_int, c_void};
 use libfuzzer_sys::fuzz_target;
 use std::fs::{self, File};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, BufRead, BufReader};
 use std::mem::offset_of;
 use std::path::{Path, PathBuf};
@@ -20,6 +19,9 @@ use tare_hook_segment::{
 };
 use tare_shm::{Access, Segment};
 use tare_tables::Vacant;
+
+#[path = "../chance.rs"]
+mod chance;
 
 #[allow(dead_code, reason = "it is the library's")]
 #[path = "../../crates/hook/preload/src"]
@@ -55,6 +57,7 @@ use command::{
 use library::{calls, connection, memory, record, search, thread};
 
 use calls::{receive, send};
+use chance::Chance;
 use costs::Costs;
 use drain::Drain;
 use event_accounts::{Fates, Ledger};
@@ -102,55 +105,25 @@ static SETUP: LazyLock<Setup> = LazyLock::new(|| {
     Setup { hook, memory, sockets }
 });
 
-/// Whoever changes the memory: SplitMix64 (Steele et al., 2014).
-struct Chance(u64);
-
-impl Chance {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-
-    /// A word that something is kept in, as its place in the memory.
-    fn place(&mut self) -> usize {
-        let statistics = size_of::<Statistics>() / 8;
-        let counters = Symbol::ALL.len() * size_of::<Counters>() / 8;
-        let (first, ring) = (offset_of!(Shared, rings) / 8, size_of::<EventRing>() / 8);
-        let places = [
-            (0, 64),
-            (offset_of!(Shared, attached) / 8, 150),
-            (offset_of!(Shared, owners) / 8, 4),
-            (offset_of!(Shared, written) / 8, 9),
-            (offset_of!(Shared, statistics) / 8, counters),
-            (offset_of!(Shared, statistics) / 8, 8 * statistics),
-            (first, 32),
-            (first, 32),
-            (first, ring),
-            (first, 8 * ring),
-        ];
-        let (begin, words) = places[self.below(places.len())];
-        begin + self.below(words)
-    }
-
-    /// What a word can be changed to.
-    fn changed(&mut self, word: u64) -> u64 {
-        let few = self.next() % 64;
-        let half = if few.is_multiple_of(2) { 0 } else { 32 };
-        match self.below(6) {
-            0 => self.next(),
-            1 => word ^ 1 << few,
-            2 => word.wrapping_add(few).wrapping_sub(32),
-            3 => word & !(0xffff_ffff << half) | few << half,
-            4 => word | 0xffff_ffff << half,
-            _ => word.wrapping_add(self.next() % (1 << 18)).wrapping_sub(1 << 17),
-        }
-    }
+/// A word that something is kept in, as its place in the memory.
+fn place(chance: &mut Chance) -> usize {
+    let statistics = size_of::<Statistics>() / 8;
+    let counters = Symbol::ALL.len() * size_of::<Counters>() / 8;
+    let (first, ring) = (offset_of!(Shared, rings) / 8, size_of::<EventRing>() / 8);
+    let places = [
+        (0, 64),
+        (offset_of!(Shared, attached) / 8, 150),
+        (offset_of!(Shared, owners) / 8, 4),
+        (offset_of!(Shared, written) / 8, 9),
+        (offset_of!(Shared, statistics) / 8, counters),
+        (offset_of!(Shared, statistics) / 8, 8 * statistics),
+        (first, 32),
+        (first, 32),
+        (first, ring),
+        (first, 8 * ring),
+    ];
+    let (begin, words) = places[chance.below(places.len())];
+    begin + chance.below(words)
 }
 
 /// The program sends and receives some bytes, in which the keywords are.
@@ -239,18 +212,16 @@ fn check(path: &Path) -> io::Result<()> {
 }
 
 fuzz_target!(|data: &[u8]| {
-    let mut hasher = DefaultHasher::new();
-    data.hash(&mut hasher);
-    let mut chance = Chance(hasher.finish());
+    let mut chance = Chance::of(data);
     let setup = &*SETUP;
     let path = PathBuf::from(format!("/dev/shm/tare-fuzz-{}", std::process::id()));
     let mut session = Session::open(setup, &path);
     let mut undone = Vec::new();
     for _ in 0..ROUNDS {
-        let place = chance.place();
+        let place = place(&mut chance);
         let before = setup.memory[place].load(Relaxed);
         undone.push((place, before));
-        setup.memory[place].store(chance.changed(before), Relaxed);
+        setup.memory[place].store(chance.changed(before, 1 << 16), Relaxed);
         search_some(setup, &mut chance);
         match chance.below(64) {
             0 => session = Session::open(setup, &path),

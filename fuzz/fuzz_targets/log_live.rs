@@ -6,7 +6,6 @@
 
 use libfuzzer_sys::fuzz_target;
 use std::fs::{self, File};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -17,6 +16,9 @@ use tare_log_producer::Payload;
 use tare_log_segment::layout::{KIND, Process, RingHead, SMALLEST_RING, VERSION, ring_at};
 use tare_log_segment::{ChannelId, Configuration, Handler, Policy, Writer};
 use tare_shm::{Access, Segment};
+
+#[path = "../chance.rs"]
+mod chance;
 
 #[allow(dead_code, reason = "it is the collector's")]
 #[path = "../../crates/log/command/src"]
@@ -37,6 +39,7 @@ mod command {
 // As they call one another.
 use command::{collector, epoll, output, program, values};
 
+use chance::Chance;
 use collector::press::Press;
 use collector::producer::Target;
 use collector::quotas::naming::Room;
@@ -76,64 +79,32 @@ static PROGRAM: LazyLock<Program> = LazyLock::new(|| {
     Program { fd, memory, channels }
 });
 
-/// Whoever changes the segment: SplitMix64 (Steele et al., 2014).
-struct Chance(u64);
-
-impl Chance {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
+/// A word that something is kept in, as its place in the segment.
+fn place(chance: &mut Chance) -> usize {
+    macro_rules! from {
+        ($field:ident, $words:expr) => {
+            (std::mem::offset_of!(Process, $field) / 8, $words)
+        };
     }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-
-    /// A word that something is kept in, as its place in the segment.
-    fn place(&mut self) -> usize {
-        macro_rules! from {
-            ($field:ident, $words:expr) => {
-                (std::mem::offset_of!(Process, $field) / 8, $words)
-            };
-        }
-        let channel = size_of::<tare_log_segment::Channel>() / 8;
-        let places = [
-            (0, 64),
-            (0, 16),
-            from!(modes, 8),
-            from!(channels, 40 * channel),
-            from!(names, 64),
-            from!(rulings, 16),
-            from!(ruled, 8),
-            from!(threaded, 8),
-            from!(tables, 8),
-            from!(states, 8192),
-            (ring_at(0, WORDS) / 8, size_of::<RingHead>() / 8),
-            (ring_at(0, WORDS) / 8, 82),
-            (ring_at(0, WORDS) / 8, 82),
-            ((ring_at(0, WORDS) + size_of::<RingHead>()) / 8, WORDS),
-        ];
-        let (begin, words) = places[self.below(places.len())];
-        begin + self.below(words)
-    }
-
-    /// What a word can be changed to.
-    fn changed(&mut self, word: u64) -> u64 {
-        let few = self.next() % 64;
-        let half = if few.is_multiple_of(2) { 0 } else { 32 };
-        match self.below(8) {
-            0 => self.next(),
-            1 => word ^ 1 << few,
-            2 => word.wrapping_add(few).wrapping_sub(32),
-            3 => word & !(0xffff_ffff << half) | (self.next() & 0xffff_ffff) << half,
-            4 => word & !(0xffff_ffff << half) | few << half,
-            5 => word | 0xffff_ffff << half,
-            6 => word.wrapping_add(self.next() % (4 * WORDS as u64)),
-            _ => word.wrapping_sub(self.next() % (4 * WORDS as u64)),
-        }
-    }
+    let channel = size_of::<tare_log_segment::Channel>() / 8;
+    let places = [
+        (0, 64),
+        (0, 16),
+        from!(modes, 8),
+        from!(channels, 40 * channel),
+        from!(names, 64),
+        from!(rulings, 16),
+        from!(ruled, 8),
+        from!(threaded, 8),
+        from!(tables, 8),
+        from!(states, 8192),
+        (ring_at(0, WORDS) / 8, size_of::<RingHead>() / 8),
+        (ring_at(0, WORDS) / 8, 82),
+        (ring_at(0, WORDS) / 8, 82),
+        ((ring_at(0, WORDS) + size_of::<RingHead>()) / 8, WORDS),
+    ];
+    let (begin, words) = places[chance.below(places.len())];
+    begin + chance.below(words)
 }
 
 fn log(program: &Program, chance: &mut Chance, writer: &mut Option<&'static Writer>) {
@@ -200,9 +171,7 @@ fn check(path: &Path) {
 }
 
 fuzz_target!(|data: &[u8]| {
-    let mut hasher = DefaultHasher::new();
-    data.hash(&mut hasher);
-    let mut chance = Chance(hasher.finish());
+    let mut chance = Chance::of(data);
     let program = &*PROGRAM;
     let path = PathBuf::from(format!("/dev/shm/tare-fuzz-{}", std::process::id()));
     let mut output = Output::open("file", &path, Codec::default()).expect("/dev/shm is there");
@@ -212,10 +181,10 @@ fuzz_target!(|data: &[u8]| {
     let mut target = adopt(program);
     let mut undone = Vec::new();
     for _ in 0..ROUNDS {
-        let place = chance.place();
+        let place = place(&mut chance);
         let before = program.memory[place].load(Relaxed);
         undone.push((place, before));
-        program.memory[place].store(chance.changed(before), Relaxed);
+        program.memory[place].store(chance.changed(before, WORDS), Relaxed);
         log(program, &mut chance, &mut writer);
         let step = chance.below(64);
         if step == 0 || target.is_none() {
