@@ -307,10 +307,11 @@ def test_events_of_a_channel_that_the_file_does_not_name(
 ) -> None:
     """So a collector may leave it that is killed before it could write the name."""
     file, socket, left = tmp_path / "log", tmp_path / "socket", tmp_path / "left"
-    with collector(socket, file):
+    with collector(socket, file) as collecting:
         program = Steps(compiled("stepping"), socket)
         program.log(10)
-    program.end()
+        program.end()
+        ended(collecting)
     channels = 2
     found = list(blocks(file.read_bytes()))
     assert any(kind == channels for kind, _ in found)
