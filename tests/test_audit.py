@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""setup/audit with a cargo of the test's, and without a network."""
+"""setup/audit with a git and a cargo of the test's, and without a network."""
 
-import os
 import subprocess
 from pathlib import Path
 
@@ -11,19 +10,29 @@ AUDIT = Path(__file__).parents[1] / "setup" / "audit"
 
 
 @pytest.mark.parametrize(
-    ("fetched", "checked", "code", "told"),
-    [(1, 0, 0, "the database of RustSec cannot be reached"), (0, 0, 0, None), (0, 1, 1, None)],
+    ("reached", "installed", "found", "told"),
+    [
+        (1, 0, 0, "the database of RustSec cannot be reached"),
+        (0, 1, 0, "cargo-deny cannot be installed"),
+        (0, 0, 0, None),
+        (0, 0, 1, None),
+    ],
 )
 def test_what_is_found_fails_and_what_cannot_be_looked_up_is_told(
-    tmp_path: Path, fetched: int, checked: int, code: int, told: str | None
+    tmp_path: Path, reached: int, installed: int, found: int, told: str | None
 ) -> None:
-    for name in ("cargo", "cargo-deny"):
+    cargo = f'[ "$1" = install ] && exit {installed}\nexit {found}'
+    for name, lines in {"git": f"exit {reached}", "cargo": cargo}.items():
         program = tmp_path / name
-        program.write_text(f'#!/bin/sh\n[ "$2" = fetch ] && exit {fetched}\nexit {checked}\n')
+        program.write_text(f"#!/bin/sh\n{lines}\n")
         program.chmod(0o755)
     done = subprocess.run(
         [AUDIT],
-        env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "https_proxy": "http://127.0.0.1:9"},
+        env={
+            "PATH": f"{tmp_path}:/usr/bin:/bin",
+            "CARGO_INSTALL_ROOT": str(tmp_path / "tools"),
+            "https_proxy": "http://127.0.0.1:9",
+        },
         capture_output=True,
         text=True,
         check=False,
@@ -31,4 +40,4 @@ def test_what_is_found_fails_and_what_cannot_be_looked_up_is_told(
     crates = [f"audit: crates are not checked: {told}"] if told else []
     unreachable = "audit: packages from PyPI are not checked: its database cannot be reached"
     assert done.stderr.splitlines() == [*crates, unreachable]
-    assert done.returncode == code
+    assert done.returncode == found
