@@ -4,17 +4,22 @@
 import json
 import os
 import pty
+import subprocess
+import sys
 import threading
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import chdir, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TextIO
 from unittest.mock import patch
 
 import pytest
 from tests.in_process import exit_code
+from tests.log.conftest import ran
 from tests.report.synthetic import Synthetic
+from tests.waiting import SECONDS
 
 from tare.cli.shared.progress import Bar
 from tare.lab.doctor import Finding
@@ -38,8 +43,8 @@ PROGRAM = Program(1, ESCAPE, "log", 0.0, None)
 
 
 @contextmanager
-def terminal() -> Iterator[Callable[[], str]]:
-    """A terminal for standard output and errors; the function ends it and returns its text."""
+def terminal() -> Iterator[tuple[TextIO, Callable[[], str]]]:
+    """What writes to a terminal, and a function that ends it and returns its text."""
     master, slave = pty.openpty()
     found: list[bytes] = []
 
@@ -59,9 +64,21 @@ def terminal() -> Iterator[Callable[[], str]]:
             reader.join()
             return b"".join(found).decode()
 
-        with patch("sys.stdout", stream), patch("sys.stderr", stream):
-            yield text
+        yield stream, text
     os.close(master)
+
+
+@contextmanager
+def own_output() -> Iterator[Callable[[], str]]:
+    """A terminal for standard output and errors of this process."""
+    with terminal() as (stream, text), patch("sys.stdout", stream), patch("sys.stderr", stream):
+        yield text
+
+
+def assert_no_control_characters(printed: str) -> None:
+    assert printed
+    raw = {one for one in printed if unicodedata.category(one) in ("Cc", "Cf")} - {*"\r\n"}
+    assert not raw, printed
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +114,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / f"bad {ESCAPE}.toml").write_text(
         PLAN.replace('"one"', '"a\\u001b[31mb"').replace("smoke", '"a\\u001b[31mb"')
     )
+    (folder / "rules.toml").write_text("[[rule]]\nkeywords = ['needle']\n")
+    script = "import sys; from tare.log import Channel; Channel(sys.argv[1]).log(1)"
+    ran(folder / f"events {ESCAPE}", Path(sys.executable), "-c", script, ESCAPE)
     (folder / "broken").mkdir()
     (folder / "broken" / "manifest.json").write_text(json.dumps({"runs": ESCAPE}))
     return folder
@@ -150,19 +170,70 @@ def test_no_control_character_reaches_a_terminal(words: tuple[str, ...], folder:
         patch("tare.running.programs", lambda: [PROGRAM]),
         patch("tare.running.remove_leftovers", lambda: [Path(ESCAPE)]),
         patch("tare.lab.doctor.examine", lambda _: [FINDING]),
-        terminal() as text,
+        own_output() as text,
     ):
         exit_code(*words, TERM="dumb")
+        assert_no_control_characters(text())
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("hook", "--rules", f"none {ESCAPE}", "--", "true"),
+        ("hook", "--rules", f"bad {ESCAPE}.toml", "--", "true"),
+        ("hook", "--rules", "rules.toml", "--", f"none {ESCAPE}"),
+        ("hook", "--rules", "rules.toml", "--events", f"none {ESCAPE}/events", "--", "true"),
+        ("hook", "--attach", ESCAPE),
+        ("link", "--", f"none {ESCAPE}"),
+        ("link", "check", f"none {ESCAPE}"),
+        ("link", "--only", ESCAPE, "--", "true"),
+        ("log", "run", "--", f"none {ESCAPE}"),
+        ("log", "run", "--out", f"none {ESCAPE}/events", "--", "true"),
+        ("log", "dump", f"events {ESCAPE}"),
+        ("log", "dump", f"events {ESCAPE}", "--json"),
+        ("log", "dump", f"bad {ESCAPE}.toml"),
+        ("log", "stats", f"events {ESCAPE}"),
+        ("log", "export", f"events {ESCAPE}", "--to", ESCAPE),
+        ("log", "recover", f"none {ESCAPE}", "--out", "recovered"),
+        ("log", "top", f"events {ESCAPE}", "--once"),
+        ("log", "sync", ESCAPE),
+        ("map", ESCAPE),
+        ("map", "--duration", ESCAPE),
+        ("load", "http", f"http://{ESCAPE}"),
+        ("load", "tcp", ESCAPE),
+        ("spans", "show", f"none {ESCAPE}"),
+        ("spans", "show", f"bad {ESCAPE}.toml"),
+        ("spans", "run", "--out", f"none {ESCAPE}/spans", "--", "true"),
+        ("spans", "fetch", ESCAPE),
+        ("init", f"none {ESCAPE}/plan.toml", "--service", ESCAPE, "--layer", "hook"),
+        ("init", f"new {ESCAPE}.toml", "--service", f"cat {ESCAPE}", "--layer", ESCAPE),
+    ],
+    ids=lambda words: " ".join(words).replace(ESCAPE, "ESC"),
+)
+def test_no_control_character_of_a_native_command_reaches_a_terminal(
+    words: tuple[str, ...], folder: Path
+) -> None:
+    with terminal() as (stream, text):
+        subprocess.run(
+            [sys.executable, "-m", "tare", *words],
+            cwd=folder,
+            env=os.environ | {"TERM": "dumb", "NO_COLOR": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=stream,
+            timeout=SECONDS,
+            check=False,
+        )
         printed = text()
-    assert printed
-    raw = {one for one in printed if unicodedata.category(one) in ("Cc", "Cf")} - {*"\r\n"}
-    assert not raw, printed
+    assert_no_control_characters(printed)
+    assert "Traceback" not in printed
 
 
 def test_progress_shows_names_as_they_are_with_escapes() -> None:
     # A terminal that is dumb has no progress bar.
     variables = {"TERM": "xterm", "COLUMNS": "200", "NO_COLOR": "1"}
-    with patch.dict(os.environ, variables), terminal() as text:
+    with patch.dict(os.environ, variables), own_output() as text:
         with Bar() as bar:
             bar.group(f"[bold]{ESCAPE}")
             bar.bar.refresh()
