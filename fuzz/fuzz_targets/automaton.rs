@@ -9,7 +9,7 @@ use std::alloc::{Layout, alloc_zeroed};
 use std::ops::ControlFlow;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
-use tare_hook_segment::{Action, Control, Directions, Generation, Keyword, ROOT, Rules, Scope};
+use tare_hook_segment::{Action, Control, Directions, Generation, Keyword, ROOT, Rules, Scope, View};
 
 #[derive(Arbitrary, Debug)]
 struct Input<'a> {
@@ -54,7 +54,7 @@ fuzz_target!(|input: Input<'_>| {
     let Ok(generation) = Generation::build(&keywords) else { return };
     CONTROL.publish(&generation);
     let view = CONTROL.view().expect("published");
-    compare(view.rules, &keywords, &text);
+    compare(view, &keywords, &text);
 
     let slot = bytes(view.rules);
     let mut damaged = Vec::new();
@@ -64,20 +64,20 @@ fuzz_target!(|input: Input<'_>| {
             damaged.push((place, slot[place].swap(*value, Relaxed)));
         }
     }
-    let scan = view.rules.scan(input.state, &text);
-    let state = view.rules.matches(scan.state, &text, |found| {
+    let scan = view.scan(input.state, &text);
+    let state = view.matches(scan.state, &text, |found| {
         view.rules.attributes(found.keyword);
         ControlFlow::Continue(())
     });
-    view.rules.scan(state, &text);
+    view.scan(state, &text);
     for (place, value) in damaged.into_iter().rev() {
         slot[place].store(value, Relaxed);
     }
 });
 
-fn compare(rules: &Rules, keywords: &[Keyword<'_>], text: &[u8]) {
+fn compare(view: View<'_>, keywords: &[Keyword<'_>], text: &[u8]) {
     let mut found = Vec::new();
-    let end = rules.matches(ROOT, text, |one| {
+    let end = view.matches(ROOT, text, |one| {
         found.push((one.end, one.keyword as usize));
         ControlFlow::Continue(())
     });
@@ -97,7 +97,7 @@ fn compare(rules: &Rules, keywords: &[Keyword<'_>], text: &[u8]) {
     }
     found.sort_unstable();
     assert_eq!(found, expected);
-    let scan = rules.scan(ROOT, text);
+    let scan = view.scan(ROOT, text);
     assert_eq!(scan.hit, !expected.is_empty());
     assert_eq!(scan.state, end);
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that limit their memory run as without Tare if they have some to spare: 16 MiB beside
-the library that logs, 100 MiB beside the hook."""
+"""Programs that limit their memory run as without Tare if they have some to spare: 16 MiB, or
+100 MiB beside the hook of a program with several threads."""
 
 import subprocess
 from pathlib import Path
@@ -20,7 +20,8 @@ ways = pytest.mark.parametrize("how", WAYS)
 def logging(restricted: Compile) -> Path:
     folder = Path(native("lib", "libtare_log.so")).parent
     include = f"-I{Path(native('include', 'tare_log.h')).parent}"
-    return restricted("limited", include, f"-L{folder}", "-ltare_log", f"-Wl,-rpath,{folder}")
+    library = [include, f"-L{folder}", "-ltare_log", f"-Wl,-rpath,{folder}"]
+    return restricted("limited", "-DSPARE=16", *library)
 
 
 def may_lock(how: str, program: str | Path) -> None:
@@ -37,16 +38,18 @@ def test_logging_program_gets_its_memory_and_goes_on_logging(
     assert (totals["events"], totals["lost"], totals["unserved"]) == (10_001, 0, 0)
 
 
+@pytest.mark.parametrize(("threads", "spare"), [(0, 16), (3, 100)])
 @ways
 def test_hooked_program_gets_its_memory_and_its_reads_are_searched(
-    how: str, restricted: Compile, tmp_path: Path
+    how: str, threads: int, spare: int, restricted: Compile, tmp_path: Path
 ) -> None:
-    command: list[str | Path] = [restricted("limited", "-DHOOKED"), how, "3", "100"]
-    may_lock(how, command[0])
+    program = restricted("limited", "-DHOOKED", f"-DSPARE={spare}")
+    command: list[str | Path] = [program, how, str(threads), "100"]
+    may_lock(how, program)
     assert plain(command, tmp_path).code == 0
     seen = hooked(command, tmp_path, rules("needle", scope="all"))
     assert (seen.behaviour.code, seen.stats["events"]["lost"]) == (0, 0)
-    assert len(seen.keywords("in")) == 104
+    assert len(seen.keywords("in")) == threads + 101
 
 
 def test_threads_keep_their_rings_however_many_they_are(logging: Path, tmp_path: Path) -> None:

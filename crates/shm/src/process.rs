@@ -16,10 +16,20 @@ pub fn own_start_time() -> Option<u64> {
 
 /// The PID namespace of this process, by its inode; `None` without /proc.
 pub fn pid_namespace() -> Option<u64> {
-    let fd = syscall::open(c"/proc/self/ns/pid", libc::O_RDONLY).ok()?;
+    Some(status(c"/proc/self/ns/pid")?.st_ino)
+}
+
+/// Whether this process has only the calling thread; not known without /proc.
+pub fn has_one_thread() -> bool {
+    // A folder with one folder for each thread: that many links, its name and ".".
+    status(c"/proc/self/task").is_some_and(|status| status.st_nlink == 3)
+}
+
+fn status(path: &CStr) -> Option<libc::stat> {
+    let fd = syscall::open(path, libc::O_RDONLY).ok()?;
     let status = syscall::fstat(fd);
     syscall::close(fd);
-    Some(status.ok()?.st_ino)
+    status.ok()
 }
 
 /// In small parts: the caller may be on the stack of a signal handler.
@@ -93,6 +103,25 @@ mod tests {
         for (id, path) in [(0, c"/proc/0/stat"), (u32::MAX, c"/proc/4294967295/stat")] {
             assert_eq!(stat_path(id, &mut [0; 24]), path);
         }
+    }
+
+    #[test]
+    fn threads_are_counted() {
+        // SAFETY: the child makes a few system calls and ends.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let alone = has_one_thread();
+            // SAFETY: ends the child at once.
+            unsafe { libc::_exit(i32::from(alone)) };
+        }
+        let mut status = -1;
+        // SAFETY: the kernel writes the status.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert_eq!(libc::WEXITSTATUS(status), 1);
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| assert!(!has_one_thread()));
+            other.join().unwrap();
+        });
     }
 
     #[test]

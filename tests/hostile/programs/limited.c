@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* limited HOW THREADS COUNT: an event in the main thread and in each of THREADS others, then a limit
  * that leaves the program 64 MiB, and SPARE MiB to spare, beside what it would use without a library.
- * It takes the 64 MiB and logs COUNT more. Or it locks all of its memory.
+ * It takes the 64 MiB and logs COUNT more. Or it locks all of its memory, and may lock SPARE MiB more
+ * than it would use; where no such limit can be set, any number.
  * Compiled with HOOKED, an event is a keyword that it reads from a socket.
- * Exits with 3 if it did not get its memory, or has more locked than SPARE MiB
- * of segments; with 4 if it may not lock memory. */
+ * Exits with 3 if it did not get its memory, or has more than SPARE MiB of segments; with 4 if it may not lock memory. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,10 +17,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#ifdef HOOKED
-enum { SPARE = 100 };
-#else
-enum { SPARE = 16 };
+#ifndef HOOKED
 #include <tare_log.h>
 static tare_log_channel numbers;
 #endif
@@ -76,8 +74,19 @@ static long used(void) {
     return pages * sysconf(_SC_PAGESIZE) - of_segments();
 }
 
+/* Takes the right to lock any number of bytes away. */
+static int lose_right(void) {
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+    if (syscall(SYS_capget, &header, data))
+        return 1;
+    data[0].effective &= ~(1u << CAP_IPC_LOCK);
+    return syscall(SYS_capset, &header, data) != 0;
+}
+
 static int limit(const char *how) {
     struct rlimit limit = {used() + (64 + SPARE) * MIB, RLIM_INFINITY};
+    struct rlimit locked = {used() + SPARE * MIB, used() + SPARE * MIB};
     if (!strcmp(how, "before"))
         return 0;
     if (!strcmp(how, "setrlimit"))
@@ -86,8 +95,9 @@ static int limit(const char *how) {
         return prlimit(0, RLIMIT_AS, &limit, NULL);
     if (!strcmp(how, "syscall"))
         return syscall(SYS_prlimit64, getpid(), RLIMIT_AS, &limit, NULL);
+    int limited = !setrlimit(RLIMIT_MEMLOCK, &locked) && !lose_right();
     if (mlockall(MCL_CURRENT | MCL_FUTURE))
-        return 4;
+        return limited ? 3 : 4;
     return of_segments() > SPARE * MIB ? 3 : 0;
 }
 

@@ -16,6 +16,8 @@ pub struct State {
     pub untimed: AtomicU32,
     /// Not 0 while the thread records, where it cannot hold signals.
     pub recording: AtomicU32,
+    /// Not 0 while the thread searches, or if a signal handler left a search by a jump.
+    pub searching: AtomicU32,
 }
 
 // SAFETY: atomics only.

@@ -174,6 +174,7 @@ impl Generation {
         let longest = self.attributes.iter().map(|keyword| keyword.length).max();
         slot.longest.store(longest.unwrap_or(0).into(), Relaxed);
         slot.classes.store(self.classes, Relaxed);
+        slot.entries.store(self.table.len() as u64, Relaxed);
         let mut blocking = 0;
         for direction in [Direction::In, Direction::Out] {
             let wanted = bits(direction, &|keyword| 1 << keyword.scope as u32);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::Rules;
+use crate::rules::{STATE, TABLE};
 use core::mem::offset_of;
+use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, fence};
 use tare_shm::header;
 
@@ -22,6 +24,8 @@ pub struct Control {
 pub struct View<'a> {
     pub rules: &'a Rules,
     pub generation: u64,
+    /// Which bits of an entry are a place in what is mapped of the table.
+    pub(crate) mask: u32,
 }
 
 impl Control {
@@ -31,9 +35,31 @@ impl Control {
     /// there is a newer one, and this does not hold.
     #[inline]
     pub fn view(&self) -> Option<View<'_>> {
+        self.view_of(STATE)
+    }
+
+    /// As `view`, where tables are mapped up to the place `mask`, one of `masks`.
+    #[inline]
+    pub fn view_of(&self, mask: u32) -> Option<View<'_>> {
         let generation = self.generation.load(Acquire);
         let rules = &self.slots[(generation & 1) as usize];
-        (generation != 0).then_some(View { rules, generation })
+        (generation != 0).then_some(View { rules, generation, mask: mask & STATE })
+    }
+
+    /// The mask of tables that have the larger of both generations, and at least `entries` entries.
+    pub fn mask(&self, entries: usize) -> u32 {
+        let used = self.slots.iter().map(|slot| slot.entries.load(Relaxed) as usize);
+        let most = used.fold(entries, usize::max).clamp(1, TABLE);
+        most.next_power_of_two() as u32 - 1
+    }
+
+    /// The addresses of what is not needed where tables are mapped up to the place `mask`: the rest
+    /// of both tables, and all texts.
+    pub fn unneeded(&self, mask: u32) -> [Range<usize>; 2] {
+        self.slots.each_ref().map(|slot| {
+            let end = (&raw const *slot).addr() + size_of::<Rules>();
+            (&raw const slot.table).addr() + 4 * (mask as usize + 1)..end
+        })
     }
 }
 
@@ -44,6 +70,12 @@ impl View<'_> {
         // The reads before come before the read of the generation (a sequence lock).
         fence(Acquire);
         self.rules.generation.load(Relaxed) == self.generation
+    }
+
+    /// Whether the table is mapped as far as these rules need it.
+    #[inline]
+    pub fn is_mapped(&self) -> bool {
+        self.rules.entries.load(Relaxed) <= u64::from(self.mask) + 1
     }
 }
 

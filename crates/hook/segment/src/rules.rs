@@ -145,7 +145,9 @@ pub struct Rules {
     pub(crate) wanted: [AtomicU32; 2],
     /// A bit for each [`Direction`] in which some keyword blocks.
     pub(crate) blocking: AtomicU32,
-    pub(crate) _reserved: [AtomicU64; 4],
+    /// Entries of `table` that are in use.
+    pub(crate) entries: AtomicU64,
+    pub(crate) _reserved: [AtomicU64; 3],
     pub(crate) class_of: [AtomicU8; 256],
     /// By keyword: [`Attributes`].
     pub(crate) attributes: [AtomicU32; KEYWORDS],
@@ -183,6 +185,7 @@ pub(crate) const LAYOUT: &[usize] = &[
     offset_of!(Rules, classes),
     offset_of!(Rules, wanted),
     offset_of!(Rules, blocking),
+    offset_of!(Rules, entries),
     offset_of!(Rules, _reserved),
     offset_of!(Rules, class_of),
     offset_of!(Rules, attributes),

@@ -116,11 +116,20 @@ pub enum Unseen {
     /// Calls that sent bytes without a search ahead though a rule blocks, because the kernel does not
     /// let the library read them.
     Unblocked,
+    /// Searches given up because the rules need memory that was unmapped for the program.
+    Unmapped,
 }
 
 impl Unseen {
-    pub const ALL: &[Self] =
-        &[Self::Stdio, Self::IoUring, Self::Untracked, Self::Torn, Self::Filtered, Self::Unblocked];
+    pub const ALL: &[Self] = &[
+        Self::Stdio,
+        Self::IoUring,
+        Self::Untracked,
+        Self::Torn,
+        Self::Filtered,
+        Self::Unblocked,
+        Self::Unmapped,
+    ];
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -130,6 +139,7 @@ impl Unseen {
             Self::Torn => "torn_searches",
             Self::Filtered => "filtered_calls",
             Self::Unblocked => "unblocked_sends",
+            Self::Unmapped => "unmapped_searches",
         }
     }
 }

@@ -12,7 +12,7 @@ use tare_hook_segment::{
     Action, Control, Directions, Generation, KEYWORDS, Keyword, Match, OUTPUTS, ROOT, Scope,
     VERSION, View,
 };
-use tare_shm::Segment;
+use tare_shm::{Access, Segment};
 
 /// A word, and whether its letters match in either case.
 type Word = (Vec<u8>, bool);
@@ -45,12 +45,12 @@ fn walk<'t>(view: View<'_>, pieces: impl Iterator<Item = &'t [u8]>) -> Ends {
     let (mut state, mut before, mut ends) = (ROOT, 0, Ends::new());
     for piece in pieces {
         let mut found = false;
-        let next = view.rules.matches(state, piece, |Match { end, keyword }| {
+        let next = view.matches(state, piece, |Match { end, keyword }| {
             found = true;
             assert!(ends.insert((before + end, keyword)), "found once");
             ControlFlow::Continue(())
         });
-        let scan = view.rules.scan(state, piece);
+        let scan = view.scan(state, piece);
         assert_eq!((scan.state, scan.hit), (next, found), "the fast pass says the same");
         state = next;
         before += piece.len();
@@ -135,9 +135,9 @@ proptest! {
         let view = control.view().unwrap();
         let mut text = vec![b'.'; length];
         text[place..place + word].copy_from_slice(&letters);
-        prop_assert!(view.rules.scan(ROOT, &text).hit);
+        prop_assert!(view.scan(ROOT, &text).hit);
         text[place] = b'.';
-        prop_assert!(!view.rules.scan(ROOT, &text).hit);
+        prop_assert!(!view.scan(ROOT, &text).hit);
     }
 
     #[test]
@@ -156,8 +156,8 @@ proptest! {
             word.store(*value, Relaxed);
         }
         let view = control.view().unwrap();
-        view.rules.scan(state, &text);
-        view.rules.matches(state, &text, |found| {
+        view.scan(state, &text);
+        view.matches(state, &text, |found| {
             assert!(found.end <= text.len());
             view.rules.attributes(found.keyword);
             ControlFlow::Continue(())
@@ -181,7 +181,7 @@ fn a_list_without_an_end_ends_after_all_keywords() {
     let lists = segment.words(slot(1) + 320 + 4 * KEYWORDS, OUTPUTS / 2).unwrap();
     lists.iter().for_each(|words| words.store(0, Relaxed));
     let mut calls = 0;
-    control.view().unwrap().rules.matches(ROOT, b"ab", |_| {
+    control.view().unwrap().matches(ROOT, b"ab", |_| {
         calls += 1;
         if calls > KEYWORDS { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
@@ -201,6 +201,34 @@ fn rules_that_are_being_overwritten_are_told_from_none() {
 }
 
 #[test]
+fn what_is_unneeded_is_not_read() {
+    let (fd, written) =
+        Segment::create(c"test", Control::KIND, VERSION, size_of::<Control>()).unwrap();
+    let read = control(Segment::open(fd, Control::KIND, VERSION, Access::ReadOnly).unwrap());
+    let written = control(written);
+    let rules = |word: &[u8]| compile(&[(word.to_vec(), false)]);
+    written.publish(&rules(b"ab"));
+    let mask = read.mask(1000);
+    assert_eq!(mask, 1023);
+    for unneeded in read.unneeded(mask) {
+        // SAFETY: nothing looks behind the mask; that is what is tested.
+        unsafe { tare_shm::memory::unmap_pages(unneeded.start, unneeded.end) };
+    }
+    for word in [b"ab", b"cd"] {
+        written.publish(&rules(word));
+        let view = read.view_of(mask).unwrap();
+        assert!(view.is_mapped());
+        assert_eq!(walk(view, [&b"b"[..], word].into_iter()), Ends::from([(3, 0)]));
+    }
+    let large = vec![b'a'; 1000];
+    written.publish(&rules(&large));
+    let view = read.view_of(mask).unwrap();
+    assert!(!view.is_mapped());
+    view.scan(ROOT, &large);
+    assert!(read.mask(1) > mask);
+}
+
+#[test]
 fn a_search_that_meets_new_rules_finds_out() {
     let control = control(segment());
     let rules = [b"aaaa", b"bbbb"].map(|word| compile(&[(word.to_vec(), false)]));
@@ -217,7 +245,7 @@ fn a_search_that_meets_new_rules_finds_out() {
         let mut held = 0;
         while !done.load(Relaxed) || held == 0 {
             let Some(view) = control.view() else { continue };
-            let hit = view.rules.scan(ROOT, &text).hit;
+            let hit = view.scan(ROOT, &text).hit;
             if view.holds() {
                 held += 1;
                 assert_eq!(hit, view.generation % 2 == 0, "generation {}", view.generation);

@@ -31,7 +31,7 @@ const OF_BYTES: [c_int; 4] = [0, libc::AF_UNIX, libc::IPPROTO_TCP, libc::IPPROTO
 /// Whether a rule may block what goes out.
 #[inline(always)]
 pub fn may_block() -> bool {
-    let view = || Hook::get()?.control.view();
+    let view = || Hook::get()?.rules();
     view().is_some_and(|view| view.rules.blocks(Direction::Out))
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::connection::Connection;
+use crate::record::shrink;
 use crate::thread::Thread;
 use core::sync::atomic::AtomicPtr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use tare_hook_segment::{Control, Counters, SHARDS, Shared, Statistics, Symbol, Unseen};
+use tare_hook_segment::{Control, Counters, Shared, Statistics, Symbol, Unseen, View};
 use tare_interpose::{Descriptors, Kind};
 
 static CONTROL: AtomicPtr<Control> = AtomicPtr::new(core::ptr::null_mut());
@@ -36,11 +37,17 @@ impl Hook {
         }
     }
 
+    /// The newest generation of the rules.
+    #[inline]
+    pub fn rules(self) -> Option<View<'static>> {
+        self.control.view_of(shrink::mask())
+    }
+
     /// The statistics that this thread counts in.
     #[inline]
     pub fn statistics(self) -> &'static Statistics {
         let (_, tid) = Thread::get().identity();
-        &self.shared.statistics[tid as usize % SHARDS]
+        &self.shared.statistics[shrink::shard(tid)]
     }
 
     #[inline]

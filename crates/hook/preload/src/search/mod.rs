@@ -10,8 +10,10 @@ use crate::memory::vectors::Bytes;
 pub use crate::search::call::Search;
 use crate::search::finds::{Find, Finds, Torn};
 use crate::search::http_detection::ENOUGH;
+use crate::thread::Thread;
 use core::ops::ControlFlow::{Break, Continue};
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::Ordering::{AcqRel, Relaxed};
+use core::sync::atomic::compiler_fence;
 use tare_hook_segment::{Action, Attributes, Match, Scope, Unseen, View};
 use tare_interpose::Kind;
 
@@ -43,7 +45,7 @@ impl Search<'_> {
     /// the rules are changing.
     #[inline]
     pub fn may_block(&self) -> bool {
-        let view = self.hook.control.view();
+        let view = self.hook.rules();
         view.is_some_and(|view| view.rules.blocks(self.direction) || !view.holds())
     }
 
@@ -61,7 +63,7 @@ impl Search<'_> {
     /// `length` bytes went by that could not be seen.
     pub fn skipped(&self, length: usize) {
         self.flow.skip(length);
-        if self.hook.control.view().is_some_and(|view| view.rules.wanted(self.direction) != 0) {
+        if self.hook.rules().is_some_and(|view| view.rules.wanted(self.direction) != 0) {
             self.counters.bytes_unseen.fetch_add(length as u64, Relaxed);
         }
     }
@@ -77,17 +79,20 @@ impl Search<'_> {
                 Continue(())
             });
         }
+        let mut reason = Unseen::Torn;
         for _ in 0..TRIES {
-            let view = self.hook.control.view()?;
+            let view = self.hook.rules()?;
             let is_wanted = view.rules.wanted(self.direction) & self.scopes() != 0;
             if !is_wanted && view.holds() {
                 return None;
             }
-            if let Ok(found) = self.under(view, bytes, everything) {
+            if !view.is_mapped() {
+                reason = Unseen::Unmapped;
+            } else if let Ok(found) = self.under(view, bytes, everything) {
                 return Some(found);
             }
         }
-        self.hook.count_unseen(Unseen::Torn);
+        self.hook.count_unseen(reason);
         None
     }
 
@@ -99,6 +104,7 @@ impl Search<'_> {
         http << Scope::Http as u32 | tcp << Scope::Tcp as u32 | 1 << Scope::All as u32
     }
 
+    /// Searches under these rules, `Torn` if they have changed meanwhile.
     #[inline]
     fn under(
         &self,
@@ -106,9 +112,27 @@ impl Search<'_> {
         bytes: impl Bytes,
         everything: bool,
     ) -> Result<(Outcome, usize), Torn> {
+        let searching = &Thread::get().state.searching;
+        // Not by one instruction: only handlers of this thread come in between, and set it back.
+        let before = searching.load(Relaxed);
+        searching.store(1, Relaxed);
+        compiler_fence(AcqRel);
+        let found = self.marked(view, bytes, everything);
+        compiler_fence(AcqRel);
+        searching.store(before, Relaxed);
+        found
+    }
+
+    #[inline]
+    fn marked(
+        &self,
+        view: View<'_>,
+        bytes: impl Bytes,
+        everything: bool,
+    ) -> Result<(Outcome, usize), Torn> {
         let (mut state, mut hit) = (self.flow.state(view.generation), false);
         let seen = bytes.each(usize::MAX, |part| {
-            let scan = view.rules.scan(state, part);
+            let scan = view.scan(state, part);
             state = scan.state;
             hit |= scan.hit;
             Continue(())
@@ -135,7 +159,7 @@ impl Search<'_> {
         let mut state = self.flow.state(view.generation);
         let mut before = self.flow.position();
         let _ = bytes.each(usize::MAX, |part| {
-            state = view.rules.matches(state, part, |found| {
+            state = view.matches(state, part, |found| {
                 let Some(keyword) = self.wanted(view, found) else { return Continue(()) };
                 let blocks = keyword.action == Action::Block;
                 if !everything && !blocks {
@@ -168,18 +192,19 @@ mod tests {
     use super::*;
     use crate::memory::kernel_copy::Copied;
     use crate::record::hook::Hook;
-    use tare_hook_segment::{Control, Direction, Shared, Symbol, VERSION};
+    use tare_hook_segment::{Control, Direction, Rules, Shared, Symbol, VERSION};
     use tare_shm::Segment;
 
     fn segment(kind: u32, size: usize) -> Segment {
         Segment::create(c"test", kind, VERSION, size).unwrap().1
     }
 
-    #[test]
-    fn bytes_that_lose_their_rules_again_and_again_are_counted() {
+    /// What is counted when rules whose first words are these search a write.
+    fn unseen(words: &[(usize, u64)]) -> Vec<u64> {
         let rules = segment(Control::KIND, size_of::<Control>());
-        // The newest generation is the first, and its slot is being overwritten.
-        rules.words(64, 1).unwrap()[0].store(1, Relaxed);
+        for (offset, word) in words {
+            rules.words(*offset, 1).unwrap()[0].store(*word, Relaxed);
+        }
         let shared = segment(Shared::KIND, size_of::<Shared>());
         // SAFETY: both types hold atomics only.
         let (control, shared) = unsafe { (rules.at(0).unwrap(), shared.at::<Shared>(0).unwrap()) };
@@ -191,7 +216,30 @@ mod tests {
         assert!(search.may_block());
         let bytes = Copied::one(b"needle".as_ptr().cast(), 6, 6);
         assert_eq!(search.passed(bytes, 6), Outcome::Pass);
-        assert_eq!(hook.statistics().unseen[Unseen::Torn as usize].load(Relaxed), 1);
         assert_eq!(flow.position(), 6);
+        hook.statistics().unseen.iter().map(|count| count.load(Relaxed)).collect()
+    }
+
+    fn only(what: Unseen) -> Vec<u64> {
+        Unseen::ALL.iter().map(|unseen| u64::from(*unseen == what)).collect()
+    }
+
+    #[test]
+    fn bytes_that_lose_their_rules_again_and_again_are_counted() {
+        // The newest generation is the first, and its slot is being overwritten.
+        assert_eq!(unseen(&[(64, 1)]), only(Unseen::Torn));
+    }
+
+    #[test]
+    fn bytes_whose_rules_are_not_mapped_are_counted() {
+        let slot = 4096 + size_of::<Rules>();
+        // The scope of all sockets is wanted of what goes out, and may block; a table without end.
+        let words = [
+            (64, 1),
+            (slot, 1),
+            (slot + 24, 2 << 32 | 1 << Scope::All as u32),
+            (slot + 32, u64::MAX),
+        ];
+        assert_eq!(unseen(&words), only(Unseen::Unmapped));
     }
 }
