@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::record::hook::Hook;
-use crate::record::shrink;
+use crate::record::mapped;
 use crate::thread::Thread;
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
@@ -72,9 +72,9 @@ impl Hook {
     fn ring(self, block: &Thread, tid: u32) -> Option<&'static EventRing> {
         let place = match (block.state.claim.load(Relaxed) as usize).checked_sub(1) {
             Some(place) => place,
-            None if tid == 0 || shrink::is_shrunk() => return None,
+            None if tid == 0 || mapped::is_shrunk() => return None,
             None => {
-                let place = self.shared.claim(tid).filter(|place| shrink::keep(*place))?;
+                let place = self.shared.claim(tid).filter(|place| mapped::keep_ring(*place))?;
                 block.state.claim.store(place as u32 + 1, Relaxed);
                 place
             }

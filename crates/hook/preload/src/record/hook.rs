@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::connection::Connection;
-use crate::record::shrink;
+use crate::record::mapped;
 use crate::thread::Thread;
 use core::sync::atomic::AtomicPtr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -40,14 +40,14 @@ impl Hook {
     /// The newest generation of the rules.
     #[inline]
     pub fn rules(self) -> Option<View<'static>> {
-        self.control.view_of(shrink::mask())
+        self.control.view_of(mapped::mask())
     }
 
     /// The statistics that this thread counts in.
     #[inline]
     pub fn statistics(self) -> &'static Statistics {
         let (_, tid) = Thread::get().identity();
-        &self.shared.statistics[shrink::shard(tid)]
+        &self.shared.statistics[mapped::shard(tid)]
     }
 
     #[inline]

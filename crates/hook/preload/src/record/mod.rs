@@ -4,5 +4,6 @@
 pub mod entry_overhead;
 pub mod event;
 pub mod hook;
+pub mod mapped;
 pub mod shrink;
 pub mod signals;
