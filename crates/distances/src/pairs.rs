@@ -45,6 +45,9 @@ pub fn add(state: State, found: Distances, values: &Values) -> bool {
 
 /// Vectors are as wide as the processor's, and what they hold is added in the same order: results
 /// do not hang on the machine.
+///
+/// # Safety
+/// The processor has AVX2.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn add_avx2(state: State, found: Distances, values: &Values) -> bool {

@@ -39,6 +39,9 @@ pub extern "C" fn next_syscall() -> *mut c_void {
 }
 
 /// In a program without dlsym.
+///
+/// # Safety
+/// As libc's `syscall`.
 unsafe extern "C" fn missing_syscall(
     number: c_long,
     first: usize,

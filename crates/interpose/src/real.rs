@@ -104,12 +104,16 @@ pub fn errno() -> c_int {
 /// What stands in for a function that is not found: nothing, or the system call that it is.
 macro_rules! missing {
     ($name:ident($($argument:ident: $type:ty),*) -> $result:ty) => {
+        /// # Safety
+        /// None is needed: its type is that of the function.
         pub unsafe extern "C" fn $name($(_: $type),*) -> $result {
             set_errno(libc::ENOSYS);
             <$result as Missing>::RESULT
         }
     };
     ($name:ident($($argument:ident: $type:ty),*) -> $result:ty = $number:ident) => {
+        /// # Safety
+        /// As the system call.
         pub unsafe extern "C" fn $name($($argument: $type),*) -> $result {
             let mut arguments = [0; 6];
             for (place, argument) in arguments.iter_mut().zip([$($argument as usize),*]) {
@@ -140,7 +144,9 @@ macro_rules! forward {
 
         mod resolver {
             use super::*;
-            $(pub unsafe extern "C" fn $name($($argument: $type),*) -> $result {
+            $(/// # Safety
+            /// As libc's function of this name.
+            pub unsafe extern "C" fn $name($($argument: $type),*) -> $result {
                 pointer::$name.store(find(name::$name, missing::$name as *mut c_void), Relaxed);
                 // SAFETY: the caller's own arguments.
                 unsafe { function::$name($($argument),*) }

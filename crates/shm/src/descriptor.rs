@@ -11,14 +11,10 @@ const ROOM: u64 = 8;
 
 /// Moves a descriptor to a high number, close-on-exec. Returns `fd` itself if no number is free.
 pub fn move_up(fd: c_int) -> c_int {
-    let lowest = limit().saturating_sub(ROOM).min(HIGH) as usize;
-    match syscall::fcntl(fd, libc::F_DUPFD_CLOEXEC, lowest) {
-        Ok(moved) => {
-            syscall::close(fd);
-            moved as c_int
-        }
-        Err(_) => fd,
-    }
+    let lowest = limit().saturating_sub(ROOM).min(HIGH);
+    let Ok(moved) = syscall::duplicate(fd, lowest) else { return fd };
+    syscall::close(fd);
+    moved
 }
 
 /// Soft limit of open files.

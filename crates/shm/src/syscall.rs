@@ -93,6 +93,8 @@ pub unsafe fn call_for_program(number: i64, arguments: [usize; 6]) -> Result<usi
     if (-4095..0).contains(&result) { Err(Errno(-result as c_int)) } else { Ok(result as usize) }
 }
 
+/// # Safety
+/// As of `call`.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 unsafe fn trap(number: usize, [a, b, c, d, e, f]: [usize; 6]) -> isize {
@@ -110,6 +112,8 @@ unsafe fn trap(number: usize, [a, b, c, d, e, f]: [usize; 6]) -> isize {
     result
 }
 
+/// # Safety
+/// As of `call`.
 #[cfg(target_arch = "aarch64")]
 #[inline]
 unsafe fn trap(number: usize, [a, b, c, d, e, f]: [usize; 6]) -> isize {
@@ -157,6 +161,11 @@ pub fn fcntl(fd: c_int, command: c_int, argument: usize) -> Result<usize, Errno>
     // SAFETY: commands with an integer argument touch no memory; one that takes a
     // pointer fails with EFAULT or writes where the caller said.
     unsafe { call(libc::SYS_fcntl, [fd as usize, command as usize, argument, 0, 0, 0]) }
+}
+
+/// A copy of `fd` with the lowest free number from `lowest` on, close-on-exec.
+pub fn duplicate(fd: c_int, lowest: u64) -> Result<c_int, Errno> {
+    fcntl(fd, libc::F_DUPFD_CLOEXEC, lowest as usize).map(|made| made as c_int)
 }
 
 pub fn fstat(fd: c_int) -> Result<libc::stat, Errno> {

@@ -159,7 +159,7 @@ def judged(plan: Plan, parts: Sequence[Calibrated], folder: Path, blocks: int) -
     return Calibration(
         name=plan.name,
         date=datetime.now(UTC).isoformat(timespec="seconds"),
-        machine=str(first.machine.get("machine", "")),
+        machine=first.host,
         version=__version__,
         blocks=blocks,
         repetitions=first.blocks // blocks,

@@ -262,6 +262,16 @@ class Manifest(Table):
         """The share of failed requests from which on a run does not count."""
         return Load.model_validate(self.load).max_errors
 
+    @property
+    def host(self) -> str:
+        """The ID of the machine; empty if it is not known."""
+        return str(self.machine.get("machine", ""))
+
+    @property
+    def has_own_load(self) -> bool:
+        """Whether a load generator of Tare's sent the requests."""
+        return self.load.get("type") in ("http", "tare", "tcp")
+
 
 def read_manifest(folder: Path) -> Manifest:
     """The manifest of a result folder. Raises InputError where there is none of this format."""

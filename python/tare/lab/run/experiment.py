@@ -108,7 +108,7 @@ def _carry_out(
             placement=placement,
             cpus=cpus,
             experiment=manifest.experiment,
-            host=str(manifest.machine.get("machine", "")),
+            host=manifest.host,
             tick=progress.within,
             pods=pods(plan),
         )

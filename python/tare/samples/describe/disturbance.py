@@ -106,8 +106,7 @@ def find_left_out(backend: Database, folder: Path, manifest: Manifest) -> LeftOu
 
 def _unseen(manifest: Manifest) -> tuple[str, ...]:
     """What to tell where the lab should have recorded the machine, and nothing is there."""
-    is_own = manifest.load.get("type") in ("http", "tare", "tcp")
-    if not is_own or not any(run.valid for run in manifest.runs):
+    if not manifest.has_own_load or not any(run.valid for run in manifest.runs):
         return ()
     return ("no record of the machine (machine/): disturbed slices are not excluded",)
 

@@ -54,7 +54,7 @@ def differences(
     """What two results say differently about the circumstances of the conditions, or the
     environments, that are `compared`."""
     found: list[str] = []
-    if old.machine.get("machine") != new.machine.get("machine"):
+    if old.host != new.host:
         found.append(
             "another machine: the difference between machines cannot be separated from the"
             " service's"

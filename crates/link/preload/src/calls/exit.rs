@@ -14,7 +14,7 @@ forwarded! {
 /// Has `end` called by quick_exit, after the program's own functions.
 pub fn watch() {
     type Register = unsafe extern "C" fn(unsafe extern "C" fn(*mut c_void), *mut c_void) -> c_int;
-    unsafe extern "C" fn at_quick_exit(_: *mut c_void) {
+    extern "C" fn at_quick_exit(_: *mut c_void) {
         end();
     }
     let register = real::next(c"__cxa_at_quick_exit");

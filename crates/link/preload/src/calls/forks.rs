@@ -47,24 +47,26 @@ pub unsafe extern "C" fn _Fork() -> c_int {
     }
     let errno = real::errno();
     epoll_sets::tell_all();
-    // SAFETY: as around libc's other forks.
-    unsafe { before() };
+    before();
     real::set_errno(errno);
     let child = fork();
-    // SAFETY: as above.
-    unsafe { if child == 0 { in_child() } else { in_parent() } };
+    if child == 0 {
+        in_child()
+    } else {
+        in_parent()
+    }
     child
 }
 
-unsafe extern "C" fn before() {
+extern "C" fn before() {
     children::before_fork();
 }
 
-unsafe extern "C" fn in_parent() {
+extern "C" fn in_parent() {
     children::in_parent();
 }
 
-unsafe extern "C" fn in_child() {
+extern "C" fn in_child() {
     // What other threads of the parent were about to do, none does here.
     reserved_descriptors::forked();
     epoll_members::forked();

@@ -12,6 +12,9 @@ use tare_interpose::real;
 use tare_interpose::types::*;
 
 /// `recvfrom` says that there is no address, as the kernel does of a stream.
+///
+/// # Safety
+/// `address` and `length` are null, or those of the program's call, which succeeded.
 pub unsafe fn without_peer_address(
     result: ssize_t,
     address: *mut sockaddr,

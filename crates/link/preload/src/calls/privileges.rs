@@ -103,6 +103,9 @@ fn restrict(number: c_long, first: usize, second: usize, third: usize) {
 }
 
 /// `prctl` and `seccomp`, made by `syscall`.
+///
+/// # Safety
+/// As these.
 pub unsafe extern "C" fn restricting(
     number: c_long,
     first: usize,

@@ -18,6 +18,8 @@ macro_rules! routes {
         fn find(number: c_long) -> Option<Function> {
             match number {
                 $(libc::$number => {
+                    /// # Safety
+                    /// As the system call.
                     unsafe extern "C" fn call(
                         _: c_long, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize,
                     ) -> c_long {
@@ -61,6 +63,9 @@ routes! {
 }
 
 /// Calls whose last argument is a set of signals and its size: libc's functions know the size.
+///
+/// # Safety
+/// As the system call.
 unsafe extern "C" fn epoll_pwait(
     _: c_long,
     set: usize,
@@ -78,6 +83,8 @@ unsafe extern "C" fn epoll_pwait(
     }
 }
 
+/// # Safety
+/// As the system call.
 unsafe extern "C" fn ppoll(
     _: c_long,
     places: usize,
@@ -96,7 +103,7 @@ unsafe extern "C" fn ppoll(
 }
 
 /// io_uring moves bytes without a call that could be seen.
-unsafe extern "C" fn refuse(
+extern "C" fn refuse(
     _: c_long,
     _: usize,
     _: usize,
@@ -150,6 +157,8 @@ mod older {
     macro_rules! older {
         ($($route:ident => $name:ident($($argument:literal),*);)*) => {
             $(
+                /// # Safety
+                /// As the system call.
                 unsafe extern "C" fn $name(
                     _: c_long, a: usize, b: usize, c: usize, d: usize, _: usize, _: usize,
                 ) -> c_long {

@@ -60,8 +60,7 @@ extern "C" fn make(task: *mut c_void) -> c_int {
     // SAFETY: the task of the thread that waits.
     let task = unsafe { &mut *task.cast::<Task>() };
     if limits(Some(&task.raised)).is_ok() {
-        let made = syscall::fcntl(task.fd, libc::F_DUPFD_CLOEXEC, task.lowest as usize);
-        task.made = made.ok().map(|fd| fd as c_int);
+        task.made = syscall::duplicate(task.fd, task.lowest).ok();
     }
     0
 }

@@ -62,12 +62,12 @@ const FEW: u64 = 64;
 
 fn below(fd: c_int, limit: u64, part: u64) -> Option<c_int> {
     let limit = limit.min(MOST as u64);
-    let moved = syscall::fcntl(fd, libc::F_DUPFD_CLOEXEC, (limit / 2) as usize).ok()?;
+    let moved = syscall::duplicate(fd, limit / 2).ok()?;
     if moved as u64 >= limit / 2 + limit / part {
-        syscall::close(moved as c_int);
+        syscall::close(moved);
         return None;
     }
-    Some(moved as c_int)
+    Some(moved)
 }
 
 pub fn were_any() -> bool {
