@@ -60,7 +60,7 @@ TARE_SHM_AT(tare_shm_ring, tail, 128);
 #define TARE_LOG_VERSION 4
 #define TARE_LOG_CHANNELS 16384
 #define TARE_LOG_NAMES 4194304
-#define TARE_LOG_RULINGS 256
+#define TARE_LOG_RULE_SETTINGS 256
 #define TARE_LOG_RINGS 1024
 #define TARE_LOG_STATES 4194304
 
@@ -100,11 +100,11 @@ TARE_SHM_AT(tare_log_process_channel, asked_starts, 336);
 /* What is done with events of the thread that writes to a ring, by channel. */
 struct tare_log_table {
     uint8_t modes[65536];
-    uint8_t ruled[TARE_LOG_CHANNELS];
+    uint8_t rule_of_channel[TARE_LOG_CHANNELS];
 };
 TARE_SHM_SIZE(tare_log_table, 81920);
 TARE_SHM_AT(tare_log_table, modes, 0);
-TARE_SHM_AT(tare_log_table, ruled, 65536);
+TARE_SHM_AT(tare_log_table, rule_of_channel, 65536);
 
 struct tare_log_process {
     struct tare_shm_header header;
@@ -125,8 +125,8 @@ struct tare_log_process {
     uint8_t modes[65536];
     struct tare_log_process_channel channels[TARE_LOG_CHANNELS];
     uint8_t names[TARE_LOG_NAMES];
-    uint64_t rulings[TARE_LOG_RULINGS][2];
-    uint8_t ruled[TARE_LOG_CHANNELS], threaded[TARE_LOG_CHANNELS];
+    uint64_t rule_settings[TARE_LOG_RULE_SETTINGS][2];
+    uint8_t rule_of_channel[TARE_LOG_CHANNELS], threaded[TARE_LOG_CHANNELS];
     struct tare_log_table tables[TARE_LOG_RINGS];
     uint64_t states[TARE_LOG_STATES];
 };
@@ -154,8 +154,8 @@ TARE_SHM_AT(tare_log_process, socket, 512);
 TARE_SHM_AT(tare_log_process, modes, 4096);
 TARE_SHM_AT(tare_log_process, channels, 69632);
 TARE_SHM_AT(tare_log_process, names, 6361088);
-TARE_SHM_AT(tare_log_process, rulings, 10555392);
-TARE_SHM_AT(tare_log_process, ruled, 10559488);
+TARE_SHM_AT(tare_log_process, rule_settings, 10555392);
+TARE_SHM_AT(tare_log_process, rule_of_channel, 10559488);
 TARE_SHM_AT(tare_log_process, threaded, 10575872);
 TARE_SHM_AT(tare_log_process, tables, 10592256);
 TARE_SHM_AT(tare_log_process, states, 94478336);

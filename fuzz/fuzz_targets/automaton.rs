@@ -9,7 +9,9 @@ use std::alloc::{Layout, alloc_zeroed};
 use std::ops::ControlFlow;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
-use tare_hook_segment::{Action, Control, Directions, Generation, Keyword, ROOT, Rules, Scope, View};
+use tare_hook_segment::{
+    Action, Control, Directions, Generation, Keyword, ROOT, Rules, Scope, View,
+};
 
 #[derive(Arbitrary, Debug)]
 struct Input<'a> {

@@ -24,27 +24,27 @@ mod chance;
 #[path = "../../crates/log/command/src"]
 mod command {
     pub mod collector {
-        pub mod press;
+        pub mod compressor;
+        pub mod event_counts;
         pub mod producer;
         pub mod quotas;
         pub mod rules;
-        pub mod totals;
     }
+    pub mod argument_values;
     pub mod epoll;
-    pub mod output;
-    pub mod program;
-    pub mod values;
+    pub mod log_file;
+    pub mod procfs;
 }
 
 // As they call one another.
-use command::{collector, epoll, output, program, values};
+use command::{argument_values, collector, epoll, log_file, procfs};
 
 use chance::Chance;
-use collector::press::Press;
-use collector::producer::Target;
-use collector::quotas::naming::Room;
-use collector::rules::rule_book::RuleBook;
-use output::Output;
+use collector::compressor::Compressor;
+use collector::producer::Producer;
+use collector::quotas::name_quota::NameQuota;
+use collector::rules::rules_file::RulesFile;
+use log_file::LogFile;
 
 const ROUNDS: usize = 100;
 const WORDS: usize = SMALLEST_RING / 8;
@@ -93,8 +93,8 @@ fn place(chance: &mut Chance) -> usize {
         from!(modes, 8),
         from!(channels, 40 * channel),
         from!(names, 64),
-        from!(rulings, 16),
-        from!(ruled, 8),
+        from!(rule_settings, 16),
+        from!(rule_of_channel, 8),
         from!(threaded, 8),
         from!(tables, 8),
         from!(states, 8192),
@@ -131,31 +131,40 @@ fn log(program: &Program, chance: &mut Chance, writer: &mut Option<&'static Writ
     }
 }
 
-fn adopt(program: &Program) -> Option<Target> {
+fn adopt(program: &Program) -> Option<Producer> {
     // SAFETY: the program keeps it open.
     let fd = unsafe { BorrowedFd::borrow_raw(program.fd) }.try_clone_to_owned().ok()?;
-    let mut target = Target::adopt(fd, std::process::id(), 0, None, 7, Codec::default()).ok()?;
-    target.silence();
-    Some(target)
+    let mut producer =
+        Producer::adopt(fd, std::process::id(), 0, None, 7, Codec::default()).ok()?;
+    producer.silence();
+    Some(producer)
 }
 
 /// A turn of the collector.
-fn turn(target: &mut Target, output: &mut Output, press: &mut Press, book: &RuleBook, all: bool) {
+fn turn(
+    producer: &mut Producer,
+    log_file: &mut LogFile,
+    compressor: &mut Compressor,
+    book: &RulesFile,
+    all: bool,
+) {
     let until = Instant::now() + SLICE;
-    let rings = target.new_rings();
-    target.allow_rings(rings);
-    target.rule(book, until);
-    target.introduce(output, Some(until), &mut Room::unlimited()).expect("the file has room");
-    target.count(output, press).expect("the file has room");
-    for _ in 0..target.served_rings() {
-        target.copy(press, all).expect("there is memory");
-        while let Some(pressed) = press.first(true).expect("there is memory") {
-            target.write(output, pressed).expect("the file has room");
-            press.take();
+    let rings = producer.new_rings();
+    producer.allow_rings(rings);
+    producer.rule(book, until);
+    producer
+        .write_metadata(log_file, Some(until), &mut NameQuota::unlimited())
+        .expect("the file has room");
+    producer.count(log_file, compressor).expect("the file has room");
+    for _ in 0..producer.served_rings() {
+        producer.copy(compressor, all).expect("there is memory");
+        while let Some(compressed) = compressor.first(true).expect("there is memory") {
+            producer.write(log_file, compressed).expect("the file has room");
+            compressor.take();
         }
     }
-    assert!((0.0..=1.0).contains(&target.fullness()));
-    let _ = (target.totals(), target.due(), target.has_batch(), target.is_empty());
+    assert!((0.0..=1.0).contains(&producer.fullness()));
+    let _ = (producer.event_counts(), producer.due(), producer.has_batch(), producer.is_empty());
 }
 
 fn check(path: &Path) {
@@ -174,11 +183,11 @@ fuzz_target!(|data: &[u8]| {
     let mut chance = Chance::of(data);
     let program = &*PROGRAM;
     let path = PathBuf::from(format!("/dev/shm/tare-fuzz-{}", std::process::id()));
-    let mut output = Output::open("file", &path, Codec::default()).expect("/dev/shm is there");
-    let mut press = Press::new(0).expect("there is memory");
-    let book = RuleBook::open(None).expect("without a file");
+    let mut log_file = LogFile::open("file", &path, Codec::default()).expect("/dev/shm is there");
+    let mut compressor = Compressor::new(0).expect("there is memory");
+    let book = RulesFile::open(None).expect("without a file");
     let mut writer = None;
-    let mut target = adopt(program);
+    let mut producer = adopt(program);
     let mut undone = Vec::new();
     for _ in 0..ROUNDS {
         let place = place(&mut chance);
@@ -187,22 +196,22 @@ fuzz_target!(|data: &[u8]| {
         program.memory[place].store(chance.changed(before, WORDS), Relaxed);
         log(program, &mut chance, &mut writer);
         let step = chance.below(64);
-        if step == 0 || target.is_none() {
-            if let Some(target) = &mut target {
-                target
-                    .end(&mut output, &mut press, None, &mut Room::unlimited())
+        if step == 0 || producer.is_none() {
+            if let Some(producer) = &mut producer {
+                producer
+                    .end(&mut log_file, &mut compressor, None, &mut NameQuota::unlimited())
                     .expect("the file has room");
             }
-            target = adopt(program);
+            producer = adopt(program);
         } else if step < 32
-            && let Some(target) = &mut target
+            && let Some(producer) = &mut producer
         {
-            turn(target, &mut output, &mut press, &book, chance.below(8) == 0);
+            turn(producer, &mut log_file, &mut compressor, &book, chance.below(8) == 0);
         }
     }
-    if let Some(target) = &mut target {
-        target
-            .end(&mut output, &mut press, Some(How::Left), &mut Room::unlimited())
+    if let Some(producer) = &mut producer {
+        producer
+            .end(&mut log_file, &mut compressor, Some(How::Left), &mut NameQuota::unlimited())
             .expect("the file has room");
     }
     for (place, before) in undone.into_iter().rev() {

@@ -16,22 +16,22 @@ use tare_shm::{Access, Fill, Segment};
 #[allow(dead_code, reason = "it is the collector's")]
 #[path = "../../crates/log/command/src/collector/producer"]
 mod producer {
-    pub mod kept;
+    pub mod event_clock;
+    pub mod handler_state;
     pub mod ring;
-    pub mod timer;
-    pub mod words;
+    pub mod sparse_copy;
 }
 
 /// What the collector asks the kernel, which a program's memory has no part in.
-mod program {
+mod procfs {
     pub fn ahead_ns(_pid: u32) -> i64 {
         0
     }
 }
 
-use producer::kept;
+use producer::event_clock::EventClock;
+use producer::handler_state;
 use producer::ring::Ring;
-use producer::timer::Timer;
 
 const WORDS: usize = SMALLEST_RING / 8;
 
@@ -200,7 +200,11 @@ fuzz_target!(|data: &[u8]| {
             Step::Kept => {
                 let mut words = Vec::new();
                 for is_copy in [false, true] {
-                    kept::rest(process, Timer::of(process, 0, is_copy), &mut words);
+                    handler_state::take_rest(
+                        process,
+                        EventClock::of(process, 0, is_copy),
+                        &mut words,
+                    );
                 }
                 readable(&words, &mut encoder);
                 for (id, channel) in process.opened().take(16) {

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from tests.log.conftest import TARE_LOG, dump, ends, events, served, stats
-from tests.log.test_fox import free_port
 from tests.log.test_kills import THREADS, agree, committed
+from tests.log.test_round_trips import free_port
 from tests.rights import may_make_namespaces
 from tests.waiting import SECONDS, wait_for
 

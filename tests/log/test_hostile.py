@@ -13,7 +13,7 @@ from tests.log import jvm
 from tests.log.conftest import TARE_LOG, dump
 from tests.log.languages import command
 from tests.log.test_failures import collecting, ended
-from tests.log.test_vector import vector
+from tests.log.test_memory_layout import vector
 from tests.waiting import SECONDS
 
 from tare.running.segments import segments

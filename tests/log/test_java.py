@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 import pytest
 from tests.log.conftest import TARE_LOG, Row, dump, ends, events
 from tests.log.jvm import LOGGING, classpath, version_of
-from tests.log.test_fox import free_port
 from tests.log.test_kills import THREADS, TRIES, committed
-from tests.log.test_vector import NAMES, Memory, vector
+from tests.log.test_memory_layout import NAMES, Memory, vector
+from tests.log.test_round_trips import free_port
 from tests.waiting import SECONDS, wait_for
 
 from tare.native import native

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from tests.log import conftest
 from tests.log.conftest import TARE_LOG, dump, ran
-from tests.log.test_id import Steps, collector, ended
+from tests.log.test_id_handler import Steps, collector, ended
 from tests.waiting import wait_for
 
 from tare.samples.formats import tare_log

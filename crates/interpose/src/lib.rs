@@ -9,7 +9,7 @@
 #![no_std]
 
 #[macro_use]
-mod table;
+mod libc_functions;
 pub mod background;
 mod descriptors;
 mod interposer;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+use crate::argument_values::{Moment, whole_name};
 use crate::reader::spans::patterns::SpanPattern;
-use crate::values::{Moment, whole_name};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use regex::Regex;
 use std::ffi::OsString;

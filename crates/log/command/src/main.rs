@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! tare-log: collects what programs log, and reads it.
 
+mod argument_values;
 mod arguments;
 mod collector;
 mod epoll;
 mod export;
 mod format;
-mod output;
-mod program;
+mod log_file;
+mod procfs;
 mod reader;
 mod recover;
 mod same_file;
 mod show;
 mod sync;
-mod values;
 
 use arguments::Command;
 use collector::accept::receiver;

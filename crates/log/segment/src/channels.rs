@@ -3,7 +3,7 @@ use crate::layout::{
     CHANNELS, Channel, LONGEST_NAME, MAPPED_TABLES, MOST_RINGS, NAMES, Process, Table, mode,
 };
 use crate::record::ChannelId;
-use crate::{Configuration, Handler, Wish};
+use crate::{Configuration, Handler, RuleSettings};
 use core::ops::Range;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicU8, fence};
@@ -90,37 +90,37 @@ impl Process {
 
     /// What is in force for a channel, in threads of which no rule speaks.
     pub fn configuration(&self, id: ChannelId) -> Configuration {
-        self.ruled.get(usize::from(id)).map_or_else(Configuration::default, |ruled| {
-            self.ruled_by(ruled.load(Relaxed), &self.channels[usize::from(id)])
+        self.rule_of_channel.get(usize::from(id)).map_or_else(Configuration::default, |rule| {
+            self.configured_by(rule.load(Relaxed), &self.channels[usize::from(id)])
         })
     }
 
     /// The same, as long as the channel is not closed.
     pub fn unclosed(&self, id: ChannelId) -> Configuration {
-        self.ruled.get(usize::from(id)).map_or_else(Configuration::default, |ruled| {
-            self.wished_by(ruled.load(Relaxed), &self.channels[usize::from(id)])
+        self.rule_of_channel.get(usize::from(id)).map_or_else(Configuration::default, |rule| {
+            self.unless_closed(rule.load(Relaxed), &self.channels[usize::from(id)])
         })
     }
 
     /// What is in force for a channel in the thread that writes to the ring of this table.
     pub fn configuration_in(&self, table: &Table, id: ChannelId) -> Configuration {
-        table.ruled.get(usize::from(id)).map_or_else(Configuration::default, |ruled| {
-            self.ruled_by(ruled.load(Relaxed), &self.channels[usize::from(id)])
+        table.rule_of_channel.get(usize::from(id)).map_or_else(Configuration::default, |rule| {
+            self.configured_by(rule.load(Relaxed), &self.channels[usize::from(id)])
         })
     }
 
-    fn ruled_by(&self, ruling: u8, channel: &Channel) -> Configuration {
-        match self.wished_by(ruling, channel) {
-            wished if channel.closed.load(Acquire) == 0 => wished,
-            wished => Configuration { handler: Handler::Null, ..wished },
+    fn configured_by(&self, rule: u8, channel: &Channel) -> Configuration {
+        match self.unless_closed(rule, channel) {
+            open if channel.closed.load(Acquire) == 0 => open,
+            closed => Configuration { handler: Handler::Null, ..closed },
         }
     }
 
-    fn wished_by(&self, ruling: u8, channel: &Channel) -> Configuration {
+    fn unless_closed(&self, rule: u8, channel: &Channel) -> Configuration {
         let asked = Configuration::load(&channel.asked).unwrap_or_default();
-        match ruling {
+        match rule {
             0 => asked,
-            ruling => asked.with(Wish::load(&self.rulings[usize::from(ruling)])),
+            rule => asked.with(RuleSettings::load(&self.rule_settings[usize::from(rule)])),
         }
     }
 
@@ -177,10 +177,10 @@ impl Process {
         // Events of channel 0, which is none, are discarded.
         for id in 1..used {
             loop {
-                let ruling = self.ruled[id].load(Relaxed);
-                table.ruled[id].store(ruling, SeqCst);
+                let rule = self.rule_of_channel[id].load(Relaxed);
+                table.rule_of_channel[id].store(rule, SeqCst);
                 fence(SeqCst);
-                if self.ruled[id].load(Relaxed) == ruling {
+                if self.rule_of_channel[id].load(Relaxed) == rule {
                     break;
                 }
             }

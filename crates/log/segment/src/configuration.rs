@@ -115,15 +115,15 @@ pub struct Configuration {
 impl Configuration {
     pub fn store(self, words: &[AtomicU64; 2]) {
         let Self { handler, policy, codec, a, b } = self;
-        let wish = Wish { handler: Some((handler, a, b)), policy: Some(policy), codec };
-        wish.store(words);
+        let settings = RuleSettings { handler: Some((handler, a, b)), policy: Some(policy), codec };
+        settings.store(words);
     }
 
     /// `None` where nothing was stored, or nothing that makes sense.
     pub fn load(words: &[AtomicU64; 2]) -> Option<Self> {
-        let wish = Wish::load(words);
-        let (handler, a, b) = wish.handler?;
-        Some(Self { handler, policy: wish.policy?, codec: wish.codec, a, b })
+        let settings = RuleSettings::load(words);
+        let (handler, a, b) = settings.handler?;
+        Some(Self { handler, policy: settings.policy?, codec: settings.codec, a, b })
     }
 
     /// With its handler's numbers where none are said.
@@ -137,11 +137,11 @@ impl Configuration {
         }
     }
 
-    /// This, but for what the wish says.
-    pub fn with(self, wish: Wish) -> Self {
-        let (handler, a, b) = wish.handler.unwrap_or((self.handler, self.a, self.b));
-        let policy = wish.policy.unwrap_or(self.policy);
-        Self { handler, policy, codec: wish.codec.or(self.codec), a, b }
+    /// This, but for what the settings say.
+    pub fn with(self, settings: RuleSettings) -> Self {
+        let (handler, a, b) = settings.handler.unwrap_or((self.handler, self.a, self.b));
+        let policy = settings.policy.unwrap_or(self.policy);
+        Self { handler, policy, codec: settings.codec.or(self.codec), a, b }
     }
 
     /// What the fast path does, where it may read the ticks itself.
@@ -161,13 +161,13 @@ impl Configuration {
 
 /// What a rule says of a channel; of what is `None` it says nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wish {
+pub struct RuleSettings {
     pub handler: Option<(Handler, u32, u32)>,
     pub policy: Option<Policy>,
     pub codec: Option<Codec>,
 }
 
-impl Wish {
+impl RuleSettings {
     pub fn store(self, words: &[AtomicU64; 2]) {
         let (handler, a, b) = self.handler.map_or((0, 0, 0), |(is, a, b)| (is as u8, a, b));
         let policy = self.policy.map_or(0, |policy| policy as u8);
@@ -202,7 +202,7 @@ mod tests {
     fn what_is_stored_is_loaded() {
         let words = [const { AtomicU64::new(0) }; 2];
         assert_eq!(Configuration::load(&words), None);
-        assert_eq!(Wish::load(&words), Wish::default());
+        assert_eq!(RuleSettings::load(&words), RuleSettings::default());
         for (_, handler) in Handler::ALL {
             let all = Configuration {
                 handler: *handler,
@@ -222,11 +222,12 @@ mod tests {
     fn a_rule_changes_what_it_speaks_of() {
         let asked = Configuration { handler: Handler::XOfY, a: 3, b: 8, ..Default::default() };
         let words = [const { AtomicU64::new(0) }; 2];
-        Wish { policy: Some(Policy::Wait), ..Wish::default() }.store(&words);
-        let is = asked.with(Wish::load(&words));
+        RuleSettings { policy: Some(Policy::Wait), ..RuleSettings::default() }.store(&words);
+        let is = asked.with(RuleSettings::load(&words));
         assert_eq!(is, Configuration { policy: Policy::Wait, ..asked });
-        Wish { handler: Some((Handler::Median, 9, 0)), ..Wish::default() }.store(&words);
-        let is = is.with(Wish::load(&words));
+        RuleSettings { handler: Some((Handler::Median, 9, 0)), ..RuleSettings::default() }
+            .store(&words);
+        let is = is.with(RuleSettings::load(&words));
         assert_eq!((is.handler, is.policy, is.a, is.b), (Handler::Median, Policy::Wait, 9, 0));
     }
 }

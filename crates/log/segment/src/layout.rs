@@ -21,7 +21,7 @@ pub const NAMES: usize = 1 << 22;
 pub const LONGEST_NAME: usize = 1024;
 
 /// What rules from outside can ask for at the same time; the first is for nothing.
-pub const RULINGS: usize = 256;
+pub const RULE_SETTINGS: usize = 256;
 
 /// Words for what handlers keep between events, of all channels together.
 pub const STATES: usize = 1 << 22;
@@ -88,10 +88,10 @@ pub struct Process {
     pub modes: [AtomicU8; MODES],
     pub channels: [Channel; CHANNELS],
     pub names: [AtomicU8; NAMES],
-    /// Written by the collector: what rules ask for, see `Wish`.
-    pub rulings: [[AtomicU64; 2]; RULINGS],
+    /// Written by the collector: what rules ask for, see `RuleSettings`.
+    pub rule_settings: [[AtomicU64; 2]; RULE_SETTINGS],
     /// By channel: which of them holds, in threads of which no rule speaks.
-    pub ruled: [AtomicU8; CHANNELS],
+    pub rule_of_channel: [AtomicU8; CHANNELS],
     /// By channel: 1 where rules speak of threads. Who looks only at `modes` leaves its events
     /// to the library.
     pub threaded: [AtomicU8; CHANNELS],
@@ -105,7 +105,7 @@ pub struct Process {
 #[repr(C, align(4096))]
 pub struct Table {
     pub modes: [AtomicU8; MODES],
-    pub ruled: [AtomicU8; CHANNELS],
+    pub rule_of_channel: [AtomicU8; CHANNELS],
 }
 
 /// Bits of `Process::rules`.
@@ -240,7 +240,7 @@ macro_rules! apart {
 
 const _: () = {
     apart! {
-        Process: state bell is_on socket modes channels names rulings tables states;
+        Process: state bell is_on socket modes channels names rule_settings tables states;
         Channel: socket_inode lost;
         RingHead: owner overwritten freed;
     }
@@ -248,7 +248,7 @@ const _: () = {
     assert!(size_of::<Writer>().is_multiple_of(128));
     assert!(size_of::<Process>().is_multiple_of(4096));
     assert!(offset_of!(Process, modes).is_multiple_of(4096));
-    assert!(offset_of!(Process, rulings).is_multiple_of(4096));
+    assert!(offset_of!(Process, rule_settings).is_multiple_of(4096));
     assert!(offset_of!(Process, tables).is_multiple_of(4096));
     assert!(size_of::<RingHead>() == 4096);
 };
@@ -295,10 +295,10 @@ mod tests {
                 socket_device answered lost count
                 seen last_at counted period_began period_ticks counter_told written deferred
                 asked_starts,
-            "tare_log_table" Table: modes ruled,
+            "tare_log_table" Table: modes rule_of_channel,
             "tare_log_process" Process: ring_words rings clock first state rings_used
                 channels_used changes names_used unserved states_used bell is_on rules ruled_changes
-                told_changes number inode device socket modes channels names rulings ruled threaded tables states,
+                told_changes number inode device socket modes channels names rule_settings rule_of_channel threaded tables states,
             "tare_log_oldest" Oldest: tail lost lost_first lost_last tid name,
             "tare_log_ring" RingHead: indices owner begun lost_first lost_last owner_name
                 overwritten freed told writing_to writing_told ruled_thread
@@ -332,7 +332,7 @@ mod tests {
             ("TARE_LOG_VERSION", VERSION as usize),
             ("TARE_LOG_CHANNELS", CHANNELS),
             ("TARE_LOG_NAMES", NAMES),
-            ("TARE_LOG_RULINGS", RULINGS),
+            ("TARE_LOG_RULE_SETTINGS", RULE_SETTINGS),
             ("TARE_LOG_RINGS", MOST_RINGS),
             ("TARE_LOG_STATES", STATES),
         ] {

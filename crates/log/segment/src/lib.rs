@@ -15,7 +15,7 @@ pub mod probe;
 pub mod record;
 mod writer;
 
-pub use configuration::{Codec, Configuration, Handler, Policy, Wish};
+pub use configuration::{Codec, Configuration, Handler, Policy, RuleSettings};
 pub use last::Noted;
 pub use layout::{Channel, Process, RingHead, Table};
 pub use lent::Identity;

@@ -281,7 +281,7 @@ mod tests {
         );
     }
 
-    /// What writers in every language are held to (tests/log/test_vector.py).
+    /// What writers in every language are held to (tests/log/test_memory_layout.py).
     #[test]
     fn the_vector_is_read_as_it_says() {
         let text = include_str!("../../../../tests/log/vector.txt");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the log cost: the table `costs`, as every layer has it.
 
-use super::totals::Totals;
+use super::event_counts::EventCounts;
 use std::io;
 use tare_tables::{COSTS, Cell, Vacant};
 
@@ -9,12 +9,12 @@ use tare_tables::{COSTS, Cell, Vacant};
 pub const COLUMNS: &[&str] = &["layer", "metric", "count"];
 
 /// Writes what was collected up to now, and the CPU time that took, as one Arrow stream.
-pub fn write(programs: u64, totals: Totals, bytes: u64, file: Vacant) -> io::Result<()> {
+pub fn write(programs: u64, counts: EventCounts, bytes: u64, file: Vacant) -> io::Result<()> {
     let mut writer = file.begin(&COSTS, COLUMNS)?;
     for (metric, count) in [
         ("programs_attached", programs),
-        ("events", totals.events),
-        ("events_lost", totals.lost + totals.unserved),
+        ("events", counts.events),
+        ("events_lost", counts.lost + counts.unserved),
         ("bytes_written", bytes),
         ("collector_cpu_ns", cpu_ns()),
     ] {

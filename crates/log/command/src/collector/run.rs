@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-use super::collect::Collector;
-use super::porter::Porter;
-use super::press::Press;
+use super::compressor::Compressor;
+use super::event_loop::Collector;
+use super::poll_thread::PollThread;
 use crate::arguments;
-use crate::collector::accept::door::{Door, OpenFor};
-use crate::collector::accept::socket;
-use crate::collector::quotas::descriptor_limit::Limit;
-use crate::collector::rules::rule_book::RuleBook;
-use crate::output::Output;
+use crate::collector::accept::acceptor::{Acceptor, Admission};
+use crate::collector::accept::listening_socket;
+use crate::collector::quotas::descriptor_limit::DescriptorLimit;
+use crate::collector::rules::rules_file::RulesFile;
+use crate::log_file::LogFile;
 use crate::same_file::is_same;
 use std::os::fd::{AsFd, AsRawFd};
 use std::process::{Command, ExitCode, ExitStatus};
@@ -27,11 +27,11 @@ const SIGNALS: &[i32] = &[libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQU
 /// A program, and the collector beside it.
 pub fn run(arguments: &arguments::Run) -> Result<ExitCode, Failure> {
     let signals = Signals::take(SIGNALS).or_failed("signals")?;
-    let limit = Limit::raise().or_failed(LIMIT)?;
-    let door = Door::open(&socket::of_ones_own()?, OpenFor::Descendants)?;
-    let mut collector = collector(&arguments.collecting, door)?;
+    let limit = DescriptorLimit::raise().or_failed(LIMIT)?;
+    let acceptor = Acceptor::open(&listening_socket::of_ones_own()?, Admission::Descendants)?;
+    let mut collector = collector(&arguments.collecting, acceptor)?;
     let mut command = Command::new(&arguments.command[0]);
-    command.args(&arguments.command[1..]).env(VARIABLE, collector.door().path());
+    command.args(&arguments.command[1..]).env(VARIABLE, collector.acceptor().path());
     limit.give(&mut command);
     if let Some(clock) = arguments.clock {
         command.env(CLOCK, Source::from(clock).name());
@@ -39,11 +39,11 @@ pub fn run(arguments: &arguments::Run) -> Result<ExitCode, Failure> {
     let name = arguments.command[0].to_string_lossy();
     let mut child =
         Child::spawn(&mut command, &signals).or_input(format_args!("COMMAND {name}"))?;
-    let porter = porter(&collector, &signals)?;
+    let poll_thread = poll_thread(&collector, &signals)?;
     let mut status: Option<ExitStatus> = None;
     while status.is_none() {
         collector.turn();
-        collector.sleep(&porter);
+        collector.sleep(&poll_thread);
         while let Some(signal) = signals.next() {
             // What the terminal sent went to the program as well; SIGCHLD is for us.
             if signal.number != libc::SIGCHLD && !signal.from_kernel {
@@ -71,14 +71,14 @@ pub fn run(arguments: &arguments::Run) -> Result<ExitCode, Failure> {
 /// A collector for whoever comes.
 pub fn collect(arguments: &arguments::Collect) -> Result<ExitCode, Failure> {
     let signals = Signals::take(SIGNALS).or_failed("signals")?;
-    Limit::raise().or_failed(LIMIT)?;
-    let door = Door::open(&arguments.socket, OpenFor::Everyone)?;
-    let mut collector = collector(&arguments.collecting, door)?;
-    let porter = porter(&collector, &signals)?;
+    DescriptorLimit::raise().or_failed(LIMIT)?;
+    let acceptor = Acceptor::open(&arguments.socket, Admission::Everyone)?;
+    let mut collector = collector(&arguments.collecting, acceptor)?;
+    let poll_thread = poll_thread(&collector, &signals)?;
     collector.search();
     loop {
         collector.turn();
-        collector.sleep(&porter);
+        collector.sleep(&poll_thread);
         if signals.next().is_some_and(|signal| signal.number != libc::SIGCHLD) {
             break;
         }
@@ -87,12 +87,12 @@ pub fn collect(arguments: &arguments::Collect) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn collector(arguments: &arguments::Collecting, door: Door) -> Result<Collector, Failure> {
-    let rules = RuleBook::open(arguments.rules.as_deref())?;
-    let output = Output::open("--out", &arguments.out, arguments.codec.into())?;
-    output.claim().or_input(format_args!("--out {}", arguments.out.display()))?;
-    let press = Press::new(arguments.workers.into()).or_failed("--workers")?;
-    let mut collector = Collector::new(door, output, press, rules);
+fn collector(arguments: &arguments::Collecting, acceptor: Acceptor) -> Result<Collector, Failure> {
+    let rules = RulesFile::open(arguments.rules.as_deref())?;
+    let log_file = LogFile::open("--out", &arguments.out, arguments.codec.into())?;
+    log_file.claim().or_input(format_args!("--out {}", arguments.out.display()))?;
+    let compressor = Compressor::new(arguments.workers.into()).or_failed("--workers")?;
+    let mut collector = Collector::new(acceptor, log_file, compressor, rules);
     if let Some(file) = &arguments.costs {
         if is_same(&arguments.out, file) {
             let what = file.display();
@@ -106,10 +106,10 @@ fn collector(arguments: &arguments::Collecting, door: Door) -> Result<Collector,
 }
 
 /// Who wakes the collector when somebody comes, a signal arrives or the rules change.
-fn porter(collector: &Collector, signals: &Signals) -> Result<Porter, Failure> {
+fn poll_thread(collector: &Collector, signals: &Signals) -> Result<PollThread, Failure> {
     let rules = collector.rules().fd();
-    let descriptors = [collector.door().fd(), signals.as_fd().as_raw_fd(), rules];
-    Porter::start(descriptors).or_failed("a thread")
+    let descriptors = [collector.acceptor().fd(), signals.as_fd().as_raw_fd(), rules];
+    PollThread::start(descriptors).or_failed("a thread")
 }
 
 fn end(collector: &mut Collector, json: bool) -> Result<(), Failure> {
@@ -120,14 +120,14 @@ fn end(collector: &mut Collector, json: bool) -> Result<(), Failure> {
         0 => format!("{file}: the remaining events were not written"),
         events => format!("{file}: {events} remaining events were not written"),
     });
-    let totals = collector.totals();
+    let counts = collector.event_counts();
     if json {
         let told = serde_json::json!({
             "programs": collector.programs,
-            "events": totals.events,
-            "lost": totals.lost,
-            "unserved": totals.unserved,
-            "deferred": totals.deferred,
+            "events": counts.events,
+            "lost": counts.lost,
+            "unserved": counts.unserved,
+            "deferred": counts.deferred,
             "unwritten": unwritten,
             "left": collector.left,
             "bytes": collector.bytes(),
@@ -135,22 +135,22 @@ fn end(collector: &mut Collector, json: bool) -> Result<(), Failure> {
         eprintln!("{told}");
         return finished;
     }
-    let overrun = totals.lost - totals.unanswered;
-    if overrun.max(totals.unserved) > 0 {
+    let overrun = counts.lost - counts.unanswered;
+    if overrun.max(counts.unserved) > 0 {
         say(format_args!(
             "{} events collected; {} were lost to full rings (TARE_LOG_RING enlarges them), {} to \
              missing rings of too many threads",
-            totals.events, overrun, totals.unserved
+            counts.events, overrun, counts.unserved
         ));
     }
-    if totals.unanswered > 0 {
-        say(format_args!("{} round trips got no answer in time", totals.unanswered));
+    if counts.unanswered > 0 {
+        say(format_args!("{} round trips got no answer in time", counts.unanswered));
     }
-    if totals.deferred > 0 {
+    if counts.deferred > 0 {
         say(format_args!(
             "{} events of handler id went through rings, because the file could not be written \
              directly",
-            totals.deferred
+            counts.deferred
         ));
     }
     finished

@@ -5,11 +5,11 @@
 mod segment_copy;
 
 use crate::arguments;
-use crate::collector::press::Press;
-use crate::collector::producer::Target;
-use crate::collector::quotas::naming::Room;
-use crate::output::Output;
-use crate::program;
+use crate::collector::compressor::Compressor;
+use crate::collector::producer::Producer;
+use crate::collector::quotas::name_quota::NameQuota;
+use crate::log_file::LogFile;
+use crate::procfs;
 use crate::reader::log::{Segment, segment as named};
 use crate::reader::seen_ranges::SeenRanges;
 use std::collections::{BTreeMap, HashMap};
@@ -48,18 +48,18 @@ pub fn recover(arguments: &arguments::Recover) -> Result<ExitCode, Failure> {
     }
     let new = NewFile::create_first(&out).or_input(what())?;
     let file = new.file().or_failed(what())?;
-    let mut output = Output::of(file, &what(), &out, Codec::default())?;
+    let mut log_file = LogFile::of(file, &what(), &out, Codec::default())?;
     let found = if is_segment {
-        segment(from, &source, &mut output)
+        segment(from, &source, &mut log_file)
     } else {
-        blocks(from, &mut output).or_failed(what())
+        blocks(from, &mut log_file).or_failed(what())
     };
     let found = found?;
     new.finish().or_failed(what())?;
     if arguments.json {
         let report = serde_json::json!({
             "out": out, "programs": found.programs, "events": found.events, "lost": found.lost,
-            "damaged": found.damaged, "bytes": output.bytes(),
+            "damaged": found.damaged, "bytes": log_file.bytes(),
         });
         tare_command::print(format_args!("{report}\n"))?;
     } else {
@@ -126,7 +126,7 @@ impl Processes {
 
 /// Copies the blocks that can be read, and says of the processes without an end that they have
 /// none.
-fn blocks(path: &Path, output: &mut Output) -> io::Result<Found> {
+fn blocks(path: &Path, log_file: &mut LogFile) -> io::Result<Found> {
     let mut found = Found::default();
     let mut processes = Processes::default();
     let mut seen = SeenRanges::default();
@@ -147,7 +147,7 @@ fn blocks(path: &Path, output: &mut Output) -> io::Result<Found> {
                 process.lost = process.lost.saturating_add(lost);
             }
         }
-        output.block(Header { ..*header }, &block.content)?;
+        log_file.block(Header { ..*header }, &block.content)?;
     }
     found.damaged += reader.damaged;
     for process in processes.all {
@@ -166,7 +166,7 @@ fn blocks(path: &Path, output: &mut Output) -> io::Result<Found> {
                 lost_by_channel,
             };
             let text = serde_json::to_vec(&end).unwrap_or_default();
-            output.note(Kind::End, number, &text)?;
+            log_file.metadata(Kind::End, number, &text)?;
         }
     }
     Ok(found)
@@ -202,16 +202,16 @@ fn checked(block: &Block) -> Option<(u64, u64)> {
 }
 
 /// Writes what stands in a segment, which stays as it is.
-fn segment(path: &Path, source: &File, output: &mut Output) -> Result<Found, Failure> {
+fn segment(path: &Path, source: &File, log_file: &mut LogFile) -> Result<Found, Failure> {
     let refused = |why: &str| Failure::input(format_args!("{}: {why}", path.display()));
     let (copy, pid) = segment_copy::copy(path, source).map_err(|why| refused(&why))?;
     let adopted =
-        Target::adopt(copy, pid, program::user(), None, output.next_process(), output.codec);
-    let mut target = adopted.map_err(|obstacle| match obstacle {
+        Producer::adopt(copy, pid, procfs::user(), None, log_file.next_process(), log_file.codec);
+    let mut producer = adopted.map_err(|obstacle| match obstacle {
         Obstacle::Refused(refusal) => refused(&said(refusal)),
         Obstacle::Served(_) => refused("it is in use"),
     })?;
-    target.silence();
+    producer.silence();
     if pid == 0 {
         say(format_args!(
             "{}: a copy of shared memory has only one clock reading, so events have ticks instead \
@@ -219,31 +219,31 @@ fn segment(path: &Path, source: &File, output: &mut Output) -> Result<Found, Fai
             path.display()
         ));
     }
-    let file = output.path().display().to_string();
-    write(&mut target, output, pid != 0).or_failed(format_args!("--out {file}"))?;
-    let totals = target.totals();
-    Ok(Found { programs: 1, events: totals.events, lost: totals.lost, damaged: 0 })
+    let file = log_file.path().display().to_string();
+    write(&mut producer, log_file, pid != 0).or_failed(format_args!("--out {file}"))?;
+    let counts = producer.event_counts();
+    Ok(Found { programs: 1, events: counts.events, lost: counts.lost, damaged: 0 })
 }
 
-fn write(target: &mut Target, output: &mut Output, is_here: bool) -> io::Result<()> {
-    let mut press = Press::new(0)?;
-    output.reading(target.first_reading())?;
-    let mut room = Room::unlimited();
-    target.introduce(output, None, &mut room)?;
-    let rings = target.new_rings();
-    target.allow_rings(rings);
+fn write(producer: &mut Producer, log_file: &mut LogFile, is_here: bool) -> io::Result<()> {
+    let mut compressor = Compressor::new(0)?;
+    log_file.reading(producer.first_reading())?;
+    let mut name_quota = NameQuota::unlimited();
+    producer.write_metadata(log_file, None, &mut name_quota)?;
+    let rings = producer.new_rings();
+    producer.allow_rings(rings);
     loop {
         for _ in 0..rings {
-            target.copy(&mut press, true)?;
-            while let Some(pressed) = press.first(true)? {
-                target.write(output, pressed)?;
-                press.take();
+            producer.copy(&mut compressor, true)?;
+            while let Some(compressed) = compressor.first(true)? {
+                producer.write(log_file, compressed)?;
+                compressor.take();
             }
         }
-        if target.is_empty() {
+        if producer.is_empty() {
             break;
         }
     }
-    target.end(output, &mut press, Some(How::Recovered), &mut room)?;
-    if is_here { output.clock() } else { Ok(()) }
+    producer.end(log_file, &mut compressor, Some(How::Recovered), &mut name_quota)?;
+    if is_here { log_file.clock() } else { Ok(()) }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+use crate::argument_values::Moment;
 use crate::arguments::{self, Lines};
 use crate::reader::log::{Ended, Log, Row, What};
-use crate::values::Moment;
 use regex::Regex;
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, Write};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::collector::accept::orphans;
-use crate::program;
+use crate::collector::accept::takeover;
+use crate::procfs;
 use crate::reader::log::Log;
 use std::collections::{BTreeMap, HashMap};
 use std::iter;
@@ -47,8 +47,8 @@ impl LiveLosses {
 impl Watched {
     fn open(pid: u32, began_ticks: u64) -> Option<Self> {
         // One in another PID namespace has another number here.
-        let others = processes::all().filter(|other| program::own_pid(*other) == Some(pid));
-        let mut segments = iter::once(pid).chain(others).flat_map(orphans::segments);
+        let others = processes::all().filter(|other| procfs::own_pid(*other) == Some(pid));
+        let mut segments = iter::once(pid).chain(others).flat_map(takeover::segments);
         segments.find_map(|fd| {
             let mapped = size_of::<Process>();
             let fd = fd.as_raw_fd();

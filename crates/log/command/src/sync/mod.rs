@@ -8,8 +8,8 @@ mod serve;
 
 use crate::arguments;
 use crate::format;
-use crate::output::Output;
-use crate::program;
+use crate::log_file::LogFile;
+use crate::procfs;
 use exchange::Exchange;
 use packet::{Answer, BYTES, Refused, VERSION};
 use std::io;
@@ -62,8 +62,8 @@ fn ask(arguments: &arguments::Sync, host: &str) -> Result<ExitCode, Failure> {
     let addresses = resolved(host, "HOST")?;
     let file = arguments.file.as_deref();
     // One that is not there is made when there is something to keep.
-    let output = file.filter(|file| file.exists());
-    let output = output.map(|file| Output::open("--file", file, Codec::None)).transpose()?;
+    let log_file = file.filter(|file| file.exists());
+    let log_file = log_file.map(|file| LogFile::open("--file", file, Codec::None)).transpose()?;
     let (best, answers) = first_that_answers(&addresses, host)?;
     let clocks = best.clocks;
     let (here_ns, there_ns) = best.exchange.middles();
@@ -76,12 +76,12 @@ fn ask(arguments: &arguments::Sync, host: &str) -> Result<ExitCode, Failure> {
             Failure::work(format_args!("HOST {host}: its answer contains impossible times"))
         })?;
     let relation = Relation {
-        here: Moment { host: program::host(), boot: program::boot(), monotonic_ns: here_ns },
+        here: Moment { host: procfs::host(), boot: procfs::boot(), monotonic_ns: here_ns },
         there: Moment { host: best.answer.host, boot: best.answer.boot, monotonic_ns: there_ns },
         error_ns,
     };
     if let Some(file) = file {
-        keep(&relation, file, output)?;
+        keep(&relation, file, log_file)?;
     }
     if arguments.json {
         let told = serde_json::json!({
@@ -104,19 +104,19 @@ fn ask(arguments: &arguments::Sync, host: &str) -> Result<ExitCode, Failure> {
 }
 
 /// In a file that is there, or is made for it.
-fn keep(relation: &Relation, file: &Path, output: Option<Output>) -> Result<(), Failure> {
+fn keep(relation: &Relation, file: &Path, log_file: Option<LogFile>) -> Result<(), Failure> {
     // It relates monotonic clocks: of this host's, the system time is read with it.
     let text = serde_json::to_vec(relation).or_failed("the relation")?;
-    let write = |output: &mut Output| {
-        let written = output.clock().and_then(|()| output.note(Kind::Relation, 0, &text));
+    let write = |log_file: &mut LogFile| {
+        let written = log_file.clock().and_then(|()| log_file.metadata(Kind::Relation, 0, &text));
         written.or_failed("the result was not written")
     };
-    if let Some(mut output) = output {
-        return write(&mut output);
+    if let Some(mut log_file) = log_file {
+        return write(&mut log_file);
     }
     let what = format!("--file {}", file.display());
     let new = NewFile::create(file).or_input(&what)?;
-    write(&mut Output::of(new.file().or_failed(&what)?, &what, file, Codec::None)?)?;
+    write(&mut LogFile::of(new.file().or_failed(&what)?, &what, file, Codec::None)?)?;
     new.finish().or_failed(&what)
 }
 

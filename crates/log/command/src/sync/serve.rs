@@ -2,7 +2,7 @@
 //! Answers questions for the time, one packet at a time, and keeps nothing of who asks.
 
 use super::packet::{self, Answer, BYTES, Refused};
-use crate::program;
+use crate::procfs;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
@@ -21,7 +21,7 @@ pub fn serve(addresses: &[SocketAddr]) -> Result<ExitCode, Failure> {
     socket.set_nonblocking(true).or_failed("the socket")?;
     let bound = socket.local_addr().or_failed("the socket")?;
     tare_command::print(format_args!("serves its clock at {bound}\n"))?;
-    let (boot, host) = (program::boot(), program::host());
+    let (boot, host) = (procfs::boot(), procfs::host());
     while signals.next().is_none() {
         wait(&socket, &signals).or_failed("the socket")?;
         let mut bytes = [0; BYTES];

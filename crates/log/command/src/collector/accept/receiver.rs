@@ -6,7 +6,7 @@
 //! are closed unread with the connection. So the collector closes none that another user has
 //! sent: it passes the connection on to this process, which returns it empty, with a segment.
 
-use super::request::{Wish, received};
+use super::request::{Request, received};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
@@ -56,17 +56,17 @@ pub fn run() -> ExitCode {
 }
 
 fn answer(connection: UnixStream) -> Result<(), Errno> {
-    let wish = received(&connection);
+    let request = received(&connection);
     empty(&connection);
     let mut bytes = [0; ANSWER];
-    bytes[0] = match wish {
-        Ok(Wish::Serve(segment)) if may_be_segment(&segment) => {
+    bytes[0] = match request {
+        Ok(Request::Serve(segment)) if may_be_segment(&segment) => {
             bytes[0] = SEGMENT;
             send(&bytes, segment.as_raw_fd())?;
             SERVE
         }
-        Ok(Wish::Serve(_)) => NO_SEGMENT,
-        Ok(Wish::Borrow(what)) => {
+        Ok(Request::Serve(_)) => NO_SEGMENT,
+        Ok(Request::Borrow(what)) => {
             bytes[1..].copy_from_slice(&what.bytes());
             BORROW
         }

@@ -5,7 +5,7 @@
 use super::receiver::{
     ANSWER, BORROW, CLOSE, NAME, NO_SEGMENT, NOT_UNDERSTOOD, RECEIVE, SEGMENT, SERVE,
 };
-use super::request::{Guest, Wish};
+use super::request::{Client, Request};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -41,7 +41,7 @@ struct Receiver {
 
 /// What a process has received.
 pub enum Answer {
-    Guest(Guest),
+    Client(Client),
     /// What came was no segment, or nothing that programs send.
     Refused {
         connection: UnixStream,
@@ -149,16 +149,16 @@ impl Receiver {
         }
         let connection = UnixStream::from(fd);
         let peer = peer::credentials(connection.as_raw_fd()).map_err(error)?;
-        let wish = match (what, self.segment.take()) {
-            (SERVE, Some(segment)) => Wish::Serve(segment),
-            (BORROW, _) => Wish::Borrow(Identity::from_bytes(identity)),
+        let request = match (what, self.segment.take()) {
+            (SERVE, Some(segment)) => Request::Serve(segment),
+            (BORROW, _) => Request::Borrow(Identity::from_bytes(identity)),
             (NO_SEGMENT | NOT_UNDERSTOOD, _) => {
                 let is_understood = what == NO_SEGMENT;
                 return Ok(Some(Answer::Refused { connection, peer, is_understood }));
             }
             _ => return Err(io::ErrorKind::InvalidData.into()),
         };
-        Ok(Some(Answer::Guest(Guest { wish, pid: peer.pid as u32, user, connection })))
+        Ok(Some(Answer::Client(Client { request, pid: peer.pid as u32, user, connection })))
     }
 }
 

@@ -9,9 +9,9 @@ use tare_shm::{Errno, rights};
 
 pub const NOT_UNDERSTOOD: &str = "it sent no descriptor, or several";
 
-/// A program at the door.
-pub struct Guest {
-    pub wish: Wish,
+/// A program that has connected.
+pub struct Client {
+    pub request: Request,
     pub pid: u32,
     /// Who pays for it.
     pub user: u32,
@@ -19,7 +19,7 @@ pub struct Guest {
 }
 
 /// What it wants.
-pub enum Wish {
+pub enum Request {
     /// That its segment is served.
     Serve(OwnedFd),
     /// To have this descriptor.
@@ -38,15 +38,15 @@ pub fn lend(connection: &UnixStream, fd: BorrowedFd<'_>) -> io::Result<()> {
 
 /// The segment that comes with the first byte, or the name of a file; an error of the kind
 /// `WouldBlock` where nothing has come yet.
-pub fn received(connection: &UnixStream) -> io::Result<Wish> {
+pub fn received(connection: &UnixStream) -> io::Result<Request> {
     let mut bytes = [0; 16];
     let came = rights::receive(connection.as_raw_fd(), &mut bytes).map_err(io_error)?;
     // SAFETY: the kernel has just made it, for us alone.
     let segment = came.fd.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
     match (came.length, segment) {
         (0, _) => Err(io::ErrorKind::UnexpectedEof.into()),
-        (1.., Some(segment)) if !came.is_cut => Ok(Wish::Serve(segment)),
-        (16, None) if !came.is_cut => Ok(Wish::Borrow(Identity::from_bytes(bytes))),
+        (1.., Some(segment)) if !came.is_cut => Ok(Request::Serve(segment)),
+        (16, None) if !came.is_cut => Ok(Request::Borrow(Identity::from_bytes(bytes))),
         _ => Err(io::Error::other(NOT_UNDERSTOOD)),
     }
 }

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One program that logs: its segment and rings, and what the file says of it.
 
-mod ending;
-pub mod fox;
-mod introducing;
-pub mod kept;
+pub mod event_clock;
+mod events;
+pub mod handler_state;
+mod liveness;
+mod metadata;
 pub mod ring;
-pub mod timer;
-pub mod words;
-mod writing;
+pub mod round_trips;
+pub mod sparse_copy;
 
-use super::press::{Batch, Press};
-use super::totals::Totals;
-use crate::collector::quotas::budget::Amount;
-use crate::collector::rules::rule_book::RuleBook;
-use crate::collector::rules::ruling::Ruling;
-use crate::program;
-use fox::Foxes;
-use kept::Counters;
+use super::compressor::{Batch, Compressor};
+use super::event_counts::EventCounts;
+use crate::collector::quotas::resource_quota::Resources;
+use crate::collector::rules::apply::AppliedRules;
+use crate::collector::rules::rules_file::RulesFile;
+use crate::procfs;
+use event_clock::EventClock;
+use handler_state::PeriodicCounters;
 use ring::Ring;
+use round_trips::RoundTrips;
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -33,7 +34,6 @@ use tare_log_file::{Boot, Clock, Codec, Codecs};
 use tare_log_segment::layout::{self, KIND, MOST_RINGS, Process, RingHead, VERSION};
 use tare_log_segment::{Channel, ChannelId, Configuration, Identity};
 use tare_shm::{Access, Bell, Refusal, Segment, service, syscall};
-use timer::Timer;
 
 /// Bytes of the kernel's for the file, the connection and the process of a program, and for a
 /// mapping.
@@ -47,12 +47,12 @@ const fn page_tables(bytes: usize) -> usize {
 }
 
 /// A program that logs. Whatever it wrote into its segment is copied once and checked.
-pub struct Target {
+pub struct Producer {
     number: u32,
     pub pid: u32,
-    /// The user whose budget it takes from, and what it has taken.
+    /// The user whose quota it takes from, and what it has taken.
     pub user: u32,
-    pub held: Amount,
+    pub held: Resources,
     /// Of that, bytes of its segment.
     pub held_of_segment: u64,
     /// A warning has said that it gets no more.
@@ -76,7 +76,7 @@ pub struct Target {
     pub turn: u64,
     /// Its end is in the file, or nothing of it.
     pub is_over: bool,
-    timer: Timer,
+    event_clock: EventClock,
     /// Not known of a program that is not here.
     boot: Boot,
     /// Becomes readable with the end of the process.
@@ -91,9 +91,9 @@ pub struct Target {
     /// What the file knows of channels.
     known: HashMap<ChannelId, Configuration>,
     codecs: Arc<Codecs>,
-    ruling: Ruling,
-    counters: Counters,
-    foxes: Foxes,
+    applied_rules: AppliedRules,
+    counters: PeriodicCounters,
+    round_trips: RoundTrips,
     is_silent: bool,
     /// Whether it is a program of this user.
     is_own: bool,
@@ -105,12 +105,12 @@ pub struct Target {
     has_rest: bool,
     ended: Option<Instant>,
     /// Without what the program writes and counts itself.
-    totals: Totals,
+    counts: EventCounts,
     /// Events that it had written into a file itself before.
     written_before: u64,
 }
 
-impl Target {
+impl Producer {
     /// Bytes of a segment that are allocated at most because they are read and written here.
     pub const MOST_BYTES: u64 = (size_of::<Process>() + MOST_RINGS * size_of::<RingHead>()) as u64;
 
@@ -141,11 +141,11 @@ impl Target {
         let (process, ring_words) = served?;
         // Of a copy nobody knows where, or since what start of the machine, its ticks were counted.
         let is_copy = pid == 0 && connection.is_none();
-        let target = Self {
+        let producer = Self {
             number,
             pid,
             user,
-            held: Amount::default(),
+            held: Resources::default(),
             held_of_segment: 0,
             is_limited: false,
             is_abridged: false,
@@ -160,29 +160,29 @@ impl Target {
             next_ring: 0,
             turn: 0,
             is_over: false,
-            timer: Timer::of(process, pid, is_copy),
-            boot: if is_copy { Boot::default() } else { program::boot() },
+            event_clock: EventClock::of(process, pid, is_copy),
+            boot: if is_copy { Boot::default() } else { procfs::boot() },
             pidfd: pidfd(connection.as_ref(), pid),
             connection,
-            place: program::place(pid),
+            place: procfs::place(pid),
             is_named: false,
             changes: None,
             known: HashMap::new(),
             codecs: Arc::new(Codecs { usual: codec, ..Codecs::default() }),
-            ruling: Ruling::new(program::names(pid, segment.header().owner_pid)),
-            counters: Counters::default(),
-            foxes: Foxes::default(),
+            applied_rules: AppliedRules::new(procfs::names(pid, segment.header().owner_pid)),
+            counters: PeriodicCounters::default(),
+            round_trips: RoundTrips::default(),
             is_silent: false,
-            is_own: syscall::fstat(raw).is_ok_and(|status| status.st_uid == program::user()),
+            is_own: syscall::fstat(raw).is_ok_and(|status| status.st_uid == procfs::user()),
             is_replaced: false,
             events_seen: 0,
             has_rest: false,
             ended: None,
-            totals: Totals::default(),
+            counts: EventCounts::default(),
             written_before: sum(process, |channel| &channel.written),
         };
         process.is_on.store(1, Relaxed);
-        Ok(target)
+        Ok(producer)
     }
 
     fn process(&self) -> &Process {
@@ -191,7 +191,7 @@ impl Target {
 
     /// Whether its machine has no tick counter to rely on.
     pub fn has_fallen_back(&self) -> bool {
-        self.timer.source == Source::Fallback
+        self.event_clock.source == Source::Fallback
     }
 
     /// It has left its memory alone: nothing is asked or answered for it.
@@ -209,7 +209,7 @@ impl Target {
         let _ = service::serve(self.fd.as_raw_fd());
     }
 
-    /// Its program has come to the door, too.
+    /// Its program has connected, too.
     pub fn join(&mut self, segment: OwnedFd, connection: Option<UnixStream>) {
         self.second = Some(segment);
         // The second descriptor before was closed.
@@ -220,14 +220,14 @@ impl Target {
 
     /// Carries over what is new of rules, channels and threads until then; what is left comes with
     /// the next call.
-    pub fn rule(&mut self, book: &RuleBook, until: Instant) {
+    pub fn rule(&mut self, book: &RulesFile, until: Instant) {
         for place in 0..self.served_rings {
             self.ring(place);
         }
         let rings = self.rings.iter().enumerate();
         let heads = rings.filter_map(|(place, ring)| Some((place, ring.as_ref()?.head())));
         let (heads, process) = (heads.collect::<Vec<_>>(), process(&self.segment));
-        if self.ruling.apply(&book.rules, book.generation, process, &heads, until) {
+        if self.applied_rules.apply(&book.rules, book.generation, process, &heads, until) {
             self.changes = None;
         }
     }
@@ -246,7 +246,7 @@ impl Target {
     /// Bytes of memory that its segment has, and that are kept here for its channels.
     pub fn bytes(&self) -> (u64, u64) {
         let known = self.known.capacity() * size_of::<(ChannelId, Configuration)>();
-        let own = known + self.ruling.bytes() + self.counters.bytes();
+        let own = known + self.applied_rules.bytes() + self.counters.bytes();
         (Self::bytes_of(&self.fd), own as u64)
     }
 
@@ -262,14 +262,14 @@ impl Target {
     }
 
     /// What became of its events up to now.
-    pub fn totals(&self) -> Totals {
+    pub fn event_counts(&self) -> EventCounts {
         let process = self.process();
         let written = sum(process, |channel| &channel.written);
-        Totals {
-            events: self.totals.events.saturating_add(written.saturating_sub(self.written_before)),
+        EventCounts {
+            events: self.counts.events.saturating_add(written.saturating_sub(self.written_before)),
             unserved: process.unserved.load(Relaxed),
             deferred: sum(process, |channel| &channel.deferred),
-            ..self.totals
+            ..self.counts
         }
     }
 
@@ -279,7 +279,7 @@ impl Target {
         let monotonic_ns = first.monotonic_ns.load(Relaxed) as i64;
         Clock {
             ticks: first.ticks.load(Relaxed),
-            monotonic_ns: monotonic_ns.wrapping_sub(self.timer.ahead_ns),
+            monotonic_ns: monotonic_ns.wrapping_sub(self.event_clock.ahead_ns),
             realtime_ns: first.realtime_ns.load(Relaxed) as i64,
             width: first.width.load(Relaxed),
             boot: self.boot,
@@ -292,8 +292,8 @@ impl Target {
     }
 
     /// Copies events out of the next ring: all where `all`, else those that make a block or have
-    /// waited. Says whether there were any; the press must have room.
-    pub fn copy(&mut self, press: &mut Press, all: bool) -> io::Result<bool> {
+    /// waited. Says whether there were any; the compressor must have room.
+    pub fn copy(&mut self, compressor: &mut Compressor, all: bool) -> io::Result<bool> {
         let place = self.next_ring % self.served_rings.max(1);
         self.next_ring = place + 1;
         let Some(ring) = self.ring(place) else { return Ok(false) };
@@ -303,14 +303,21 @@ impl Target {
         if !ring.is_time(all) {
             return Ok(false);
         }
-        let mut words = press.memory();
+        let mut words = compressor.memory();
         let (from, thread) = ring.copy(&mut words);
         if words.is_empty() {
-            press.give_back(words);
+            compressor.give_back(words);
             return Ok(false);
         }
         let codecs = self.codecs.clone();
-        press.add(Batch { target: self.number, ring: place, from, thread, words, codecs })?;
+        compressor.add(Batch {
+            producer: self.number,
+            ring: place,
+            from,
+            thread,
+            words,
+            codecs,
+        })?;
         Ok(true)
     }
 
@@ -334,7 +341,7 @@ impl Target {
 
     /// Its socket that the program asks for.
     pub fn socket(&self, what: Identity) -> Option<BorrowedFd<'_>> {
-        self.foxes.socket(what)
+        self.round_trips.socket(what)
     }
 
     /// How full the fullest ring is, from 0 to 1, which also says that there are new ones.
@@ -382,7 +389,7 @@ fn pidfd(connection: Option<&UnixStream>, pid: u32) -> Option<OwnedFd> {
 
 /// What the program has at the beginning of its segment, which is mapped whole.
 fn process(segment: &Segment) -> &Process {
-    // SAFETY: atomics only; the mapping lasts as long as the target.
+    // SAFETY: atomics only; the mapping lasts as long as the producer.
     unsafe { segment.at(0) }.expect("it was there")
 }
 
@@ -391,7 +398,7 @@ fn sum(process: &Process, count: impl Fn(&Channel) -> &AtomicU64) -> u64 {
     process.opened().map(|(_, channel)| count(channel).load(Relaxed)).fold(0, u64::wrapping_add)
 }
 
-impl Drop for Target {
+impl Drop for Producer {
     fn drop(&mut self) {
         // Who comes later finds the words where they are, and that nobody serves them.
         for ring in self.rings.drain(..).flatten() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use super::words;
+use super::sparse_copy;
 use std::os::fd::RawFd;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::fence;
@@ -220,7 +220,7 @@ impl Ring {
     fn read(&self, first: usize, out: &mut [u64]) {
         let words = self.part.words(size_of::<RingHead>(), self.words);
         let words = &words.expect("it was mapped whole")[first..first + out.len()];
-        words::copy(words, self.fd, self.begin + 8 * first, out);
+        sparse_copy::copy(words, self.fd, self.begin + 8 * first, out);
     }
 
     /// Events lost that the file tells of.

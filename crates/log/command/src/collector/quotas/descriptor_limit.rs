@@ -6,9 +6,9 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 #[derive(Clone, Copy)]
-pub struct Limit(libc::rlimit);
+pub struct DescriptorLimit(libc::rlimit);
 
-impl Limit {
+impl DescriptorLimit {
     /// Of this process.
     pub fn get() -> io::Result<Self> {
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

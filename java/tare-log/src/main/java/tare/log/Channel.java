@@ -41,8 +41,8 @@ public final class Channel implements AutoCloseable {
             Thread thread = Thread.currentThread();
             Writer writer = Writer.of(thread);
             if (writer == null) {
-                if (Virtual.is(thread)) {
-                    Virtual.log(thread, tag, payload);
+                if (VirtualThreads.is(thread)) {
+                    VirtualThreads.log(thread, tag, payload);
                     return;
                 }
                 writer = Writer.mine();
@@ -73,8 +73,8 @@ public final class Channel implements AutoCloseable {
                 return;
             }
             Thread thread = Thread.currentThread();
-            if (Virtual.is(thread)) {
-                Virtual.log(thread, tag, bytes, from, length);
+            if (VirtualThreads.is(thread)) {
+                VirtualThreads.log(thread, tag, bytes, from, length);
             } else {
                 Writer.logSlowly(tag, bytes, from, length);
             }

@@ -20,7 +20,7 @@ public final class Diagnosis {
         }
         line(out, "memory", Memory.FOUND);
         line(out, "clock", clock());
-        line(out, "virtual threads", Virtual.FOUND);
+        line(out, "virtual threads", VirtualThreads.FOUND);
         boolean hasSegment = Native.status(Native.MODES) != 0;
         line(out, "rings", hasSegment ? Native.status(Native.RING_BYTES) + " bytes" : "none yet");
         line(out, "collector", collector(hasSegment));

@@ -12,7 +12,7 @@ use tare_shm::Bell;
 /// Where the kernel cannot wait for bells, or for so many.
 const WITHOUT_BELLS: Duration = Duration::from_millis(2);
 
-pub struct Porter(Arc<Shared>);
+pub struct PollThread(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
@@ -27,12 +27,12 @@ impl Shared {
     }
 }
 
-impl Porter {
+impl PollThread {
     /// Waits for these as long as the program runs; -1 is none.
     pub fn start(descriptors: [RawFd; 3]) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let own = shared.clone();
-        thread::Builder::new().name("porter".to_owned()).spawn(move || watch(descriptors, &own))?;
+        thread::Builder::new().name("poll".to_owned()).spawn(move || watch(descriptors, &own))?;
         Ok(Self(shared))
     }
 
@@ -81,23 +81,23 @@ mod tests {
     #[test]
     fn whatever_comes_ends_the_sleep() {
         let (mut near, mut far) = UnixStream::pair().unwrap();
-        let porter = Porter::start([far.as_raw_fd(), far.as_raw_fd(), -1]).unwrap();
+        let poll_thread = PollThread::start([far.as_raw_fd(), far.as_raw_fd(), -1]).unwrap();
         let begin = Instant::now();
         for number in 0..100u8 {
             // Before it sleeps, or while it does.
             if number % 2 == 0 {
                 near.write_all(&[number]).unwrap();
-                porter.sleep(&[], LONG, || false);
+                poll_thread.sleep(&[], LONG, || false);
             } else {
                 let mut near = near.try_clone().unwrap();
                 let writing = thread::spawn(move || near.write_all(&[number]).unwrap());
-                porter.sleep(&[], LONG, || false);
+                poll_thread.sleep(&[], LONG, || false);
                 writing.join().unwrap();
             }
             far.read_exact(&mut [0]).unwrap();
         }
         assert!(begin.elapsed() < LONG);
-        porter.sleep(&[], LONG, || true);
+        poll_thread.sleep(&[], LONG, || true);
         let bell = Bell::default();
         thread::scope(|scope| {
             scope.spawn(|| {
@@ -106,9 +106,9 @@ mod tests {
                 }
                 bell.wake();
             });
-            porter.sleep(&[&bell], LONG, || false);
+            poll_thread.sleep(&[&bell], LONG, || false);
         });
         assert!(begin.elapsed() < LONG);
-        porter.sleep(&[], Duration::from_millis(1), || false);
+        poll_thread.sleep(&[], Duration::from_millis(1), || false);
     }
 }

@@ -13,8 +13,8 @@ from collections import Counter
 from pathlib import Path
 
 from tests.log.conftest import TARE_LOG, dump
-from tests.log.test_fox import SCRIPT, ask, collect, free_port, rules
 from tests.log.test_recover import segment_of
+from tests.log.test_round_trips import SCRIPT, ask, collect, free_port, rules
 from tests.waiting import SECONDS, wait_for
 
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the file has to know of a program before its events.
 
-use super::fox;
-use super::{Target, process};
-use crate::collector::quotas::naming::Room;
-use crate::output::Output;
-use crate::program;
+use super::round_trips;
+use super::{Producer, process};
+use crate::collector::quotas::name_quota::NameQuota;
+use crate::log_file::LogFile;
+use crate::procfs;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -17,47 +17,47 @@ use tare_log_segment::{ChannelId, Configuration, Handler, Policy};
 /// Channels in one block: with the longest names less than a megabyte.
 const TOGETHER: usize = 64;
 
-impl Target {
+impl Producer {
     fn about(&self) -> ProcessInfo {
         let header = self.segment.header();
         ProcessInfo {
             pid: header.owner_pid,
             start: header.owner_start,
             began_ticks: self.process().first.ticks.load(Relaxed),
-            host: program::host(),
-            command: program::command(self.pid),
-            clock: self.timer.source.name().to_owned(),
+            host: procfs::host(),
+            command: procfs::command(self.pid),
+            clock: self.event_clock.source.name().to_owned(),
             boot: self.boot,
-            ahead_ns: self.timer.ahead_ns,
+            ahead_ns: self.event_clock.ahead_ns,
         }
     }
 
     /// Writes what the process is, once, and the channels that were opened or changed; what is left
     /// at `until`, or has no room, comes with the next call.
-    pub fn introduce(
+    pub fn write_metadata(
         &mut self,
-        output: &mut Output,
+        log_file: &mut LogFile,
         until: Option<Instant>,
-        room: &mut Room,
+        name_quota: &mut NameQuota,
     ) -> io::Result<()> {
         if !self.is_named {
             let mut about = self.about();
             let mut text = serde_json::to_vec(&about).unwrap_or_default();
-            if !room.has(text.len()) {
+            if !name_quota.has(text.len()) {
                 about.command.clear();
                 text = serde_json::to_vec(&about).unwrap_or_default();
-                room.left_out += 1;
+                name_quota.left_out += 1;
             }
-            room.take(text.len());
-            output.note(Kind::Process, self.number, &text)?;
+            name_quota.take(text.len());
+            log_file.metadata(Kind::Process, self.number, &text)?;
             // However short the file stays, or is cut off, its events have a time of day.
-            output.clock()?;
+            log_file.clock()?;
             self.is_named = true;
-            if let Some(file) = output.identity() {
+            if let Some(file) = log_file.identity() {
                 self.process().lend(self.number, file);
             }
         }
-        self.foxes.retry(process(&self.segment), self.timer);
+        self.round_trips.retry(process(&self.segment), self.event_clock);
         let changes = self.process().changes.load(Acquire);
         if self.changes == Some(changes) {
             return Ok(());
@@ -65,8 +65,8 @@ impl Target {
         let mut is_all = true;
         let ids: Vec<_> = self.process().opened().map(|(id, _)| id).collect();
         for (number, together) in ids.chunks(TOGETHER).enumerate() {
-            if !self.introduce_channels(together, output, room)? {
-                room.left_out += self.news(&ids[number * TOGETHER..]).count();
+            if !self.write_channels(together, log_file, name_quota)? {
+                name_quota.left_out += self.news(&ids[number * TOGETHER..]).count();
                 is_all = false;
                 break;
             }
@@ -91,11 +91,11 @@ impl Target {
     }
 
     /// In one block; whether there was room.
-    fn introduce_channels(
+    fn write_channels(
         &mut self,
         ids: &[ChannelId],
-        output: &mut Output,
-        room: &mut Room,
+        log_file: &mut LogFile,
+        name_quota: &mut NameQuota,
     ) -> io::Result<bool> {
         let known: Vec<_> = self.news(ids).collect();
         let mut opened = Vec::new();
@@ -113,25 +113,25 @@ impl Target {
                 policy: name_of(Policy::ALL, configuration.policy),
             };
             let name = String::from_utf8_lossy(&name).into_owned();
-            let answers = fox::name(&name, configuration.handler);
+            let answers = round_trips::name(&name, configuration.handler);
             opened.extend(answers.map(|name| named(id | ANSWERS, name)));
             opened.push(named(id, name));
         }
         if !opened.is_empty() {
             let text = serde_json::to_vec(&Channels { channels: opened }).unwrap_or_default();
-            if !room.has(text.len()) {
+            if !name_quota.has(text.len()) {
                 return Ok(false);
             }
-            room.take(text.len());
-            output.note(Kind::Channels, self.number, &text)?;
+            name_quota.take(text.len());
+            log_file.metadata(Kind::Channels, self.number, &text)?;
         }
         for (id, configuration) in known {
             self.counters.learn(id, configuration);
             // Root opens no sockets because a program of somebody else says so.
-            if !self.is_silent && (self.is_own || self.ruling.asks_for(&configuration)) {
-                self.foxes.learn(process, id, configuration, self.timer);
+            if !self.is_silent && (self.is_own || self.applied_rules.asks_for(&configuration)) {
+                self.round_trips.learn(process, id, configuration, self.event_clock);
             } else {
-                self.foxes.forget(process, id);
+                self.round_trips.forget(process, id);
             }
             self.known.insert(id, configuration);
         }

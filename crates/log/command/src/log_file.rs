@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::program;
+use crate::procfs;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -48,7 +48,7 @@ fn append(file: &File) -> io::Result<()> {
 /// The file that blocks are added to. A block is there whole or not at all, unless this
 /// process dies in the middle, or programs write into the file as well; then the reader leaves
 /// out what there is.
-pub struct Output {
+pub struct LogFile {
     file: File,
     path: PathBuf,
     /// Where it was at first, until it is reported that it is no longer there.
@@ -67,7 +67,7 @@ pub struct Output {
     pub codec: Codec,
 }
 
-impl Output {
+impl LogFile {
     /// What the file has is kept.
     pub fn open(option: &str, path: &Path, codec: Codec) -> Result<Self, Failure> {
         let what = format!("{option} {}", path.display());
@@ -88,7 +88,7 @@ impl Output {
         let next_process = Snapshot::take().realtime_ns as u32;
         let identity = status.is_file().then(|| identity(&status));
         let place = identity.and_then(|_| links::place(&file));
-        let boot = program::boot();
+        let boot = procfs::boot();
         Ok(Self {
             file,
             path: path.to_owned(),
@@ -185,12 +185,12 @@ impl Output {
     }
 
     /// What has no columns.
-    pub fn note(&mut self, kind: Kind, process: u32, content: &[u8]) -> io::Result<()> {
+    pub fn metadata(&mut self, kind: Kind, process: u32, content: &[u8]) -> io::Result<()> {
         self.block(Header { raw: content.len() as u32, ..Header::of(kind, process) }, content)
     }
 
     /// Says once if the file is no longer where it was: it was deleted, renamed or replaced.
-    pub fn look(&mut self) {
+    pub fn check_path(&mut self) {
         if self.place.is_some() && links::place(&self.file) != self.place {
             self.place = None;
             say(format_args!(
@@ -214,7 +214,7 @@ impl Output {
     }
 
     pub fn reading(&mut self, clock: Clock) -> io::Result<()> {
-        self.note(Kind::Clock, 0, &clock.bytes())
+        self.metadata(Kind::Clock, 0, &clock.bytes())
     }
 
     /// How long the file is.

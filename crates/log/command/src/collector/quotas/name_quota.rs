@@ -3,7 +3,7 @@
 //! command lines, and lists of channels that lost events. Without a limit, a program that changes
 //! its channels all the time would fill the disk and log nothing.
 
-use crate::program;
+use crate::procfs;
 use std::collections::HashMap;
 use std::time::Instant;
 
@@ -13,13 +13,13 @@ pub const MOST: u64 = 32 << 20;
 const PER_SECOND: u64 = 64 << 10;
 
 /// What may be written of a program now.
-pub struct Room {
+pub struct NameQuota {
     bytes: u64,
     /// Names that were not written.
     pub left_out: usize,
 }
 
-impl Room {
+impl NameQuota {
     /// For the collector's own user.
     pub fn unlimited() -> Self {
         Self { bytes: u64::MAX, left_out: 0 }
@@ -34,32 +34,32 @@ impl Room {
     }
 }
 
-pub struct Naming {
+pub struct NameQuotas {
     own: u32,
     /// By user: bytes that are left, and when they were counted.
     left: HashMap<u32, (u64, Instant)>,
 }
 
-impl Default for Naming {
+impl Default for NameQuotas {
     fn default() -> Self {
-        Self { own: program::user(), left: HashMap::new() }
+        Self { own: procfs::user(), left: HashMap::new() }
     }
 }
 
-impl Naming {
-    pub fn room(&self, user: u32, now: Instant) -> Room {
+impl NameQuotas {
+    pub fn of(&self, user: u32, now: Instant) -> NameQuota {
         if user == self.own {
-            return Room::unlimited();
+            return NameQuota::unlimited();
         }
         let (left, since) = self.left.get(&user).copied().unwrap_or((MOST, now));
         let more = now.duration_since(since).as_millis() as u64 * PER_SECOND / 1_000;
-        Room { bytes: left.saturating_add(more).min(MOST), left_out: 0 }
+        NameQuota { bytes: left.saturating_add(more).min(MOST), left_out: 0 }
     }
 
-    /// Some of the room has been used since `now`.
-    pub fn keep(&mut self, user: u32, room: &Room, now: Instant) {
+    /// Some of the quota has been used since `now`.
+    pub fn keep(&mut self, user: u32, quota: &NameQuota, now: Instant) {
         if user != self.own {
-            self.left.insert(user, (room.bytes, now));
+            self.left.insert(user, (quota.bytes, now));
         }
     }
 }
@@ -70,15 +70,15 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn room_of_a_user_ends_and_comes_again() {
-        let (mut naming, now) = (Naming { own: 0, left: HashMap::new() }, Instant::now());
-        let mut room = naming.room(1, now);
-        assert!(room.has(MOST as usize) && !room.has(MOST as usize + 1));
-        room.take(MOST as usize);
-        naming.keep(1, &room, now);
-        let later = |seconds| naming.room(1, now + Duration::from_secs(seconds)).bytes;
+    fn quota_of_a_user_ends_and_comes_again() {
+        let (mut quotas, now) = (NameQuotas { own: 0, left: HashMap::new() }, Instant::now());
+        let mut quota = quotas.of(1, now);
+        assert!(quota.has(MOST as usize) && !quota.has(MOST as usize + 1));
+        quota.take(MOST as usize);
+        quotas.keep(1, &quota, now);
+        let later = |seconds| quotas.of(1, now + Duration::from_secs(seconds)).bytes;
         assert_eq!([0, 1, 1_000_000].map(later), [0, PER_SECOND, MOST]);
-        assert_eq!(naming.room(2, now).bytes, MOST, "another user");
-        assert_eq!(naming.room(0, now).bytes, u64::MAX, "the collector's own user");
+        assert_eq!(quotas.of(2, now).bytes, MOST, "another user");
+        assert_eq!(quotas.of(0, now).bytes, u64::MAX, "the collector's own user");
     }
 }

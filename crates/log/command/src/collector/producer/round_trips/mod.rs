@@ -4,7 +4,7 @@
 
 mod listener;
 
-use super::timer::Timer;
+use super::event_clock::EventClock;
 use listener::Listener;
 use std::io;
 use std::mem;
@@ -27,31 +27,31 @@ const RECENT: usize = 1 << 12;
 
 /// Those of one program.
 #[derive(Default)]
-pub struct Foxes {
-    all: Vec<Arc<Fox>>,
+pub struct RoundTrips {
+    all: Vec<Arc<RoundTripEnd>>,
     refused: Vec<(ChannelId, Configuration)>,
     /// When the refused ones were last tried again.
     tried: Option<Instant>,
 }
 
-struct Fox {
+struct RoundTripEnd {
     id: ChannelId,
     configuration: Configuration,
-    timer: Timer,
+    event_clock: EventClock,
     socket: Arc<UdpSocket>,
     listener: Arc<Listener>,
-    got: Mutex<Got>,
+    got: Mutex<Received>,
 }
 
 /// What came.
-struct Got {
-    seen: Vec<Seen>,
+struct Received {
+    seen: Vec<Arrival>,
     /// Of an end: the numbers of answers, each at its place.
     recent: Vec<u64>,
 }
 
 /// What becomes an event.
-struct Seen {
+struct Arrival {
     ticks: u64,
     number: i64,
 }
@@ -65,21 +65,33 @@ pub fn name(name: &str, handler: Handler) -> Option<String> {
     }
 }
 
-impl Foxes {
+impl RoundTrips {
     /// What is in force for a channel is this now.
-    pub fn learn(&mut self, process: &Process, id: ChannelId, is: Configuration, timer: Timer) {
+    pub fn learn(
+        &mut self,
+        process: &Process,
+        id: ChannelId,
+        is: Configuration,
+        event_clock: EventClock,
+    ) {
         if self.all.iter().any(|fox| fox.id == id && fox.configuration == is) {
             return;
         }
         // Before the address is used again.
         self.forget(process, id);
         if matches!(is.handler, Handler::FoxStart | Handler::FoxEnd) {
-            self.begin(process, id, is, timer);
+            self.begin(process, id, is, event_clock);
         }
     }
 
-    fn begin(&mut self, process: &Process, id: ChannelId, is: Configuration, timer: Timer) {
-        let begun = Listener::start(id, is, timer);
+    fn begin(
+        &mut self,
+        process: &Process,
+        id: ChannelId,
+        is: Configuration,
+        event_clock: EventClock,
+    ) {
+        let begun = Listener::start(id, is, event_clock);
         tell_change(is, begun.as_ref().err());
         match begun {
             Ok(fox) => {
@@ -92,14 +104,14 @@ impl Foxes {
     }
 
     /// Tries from time to time to have what was refused.
-    pub fn retry(&mut self, process: &Process, timer: Timer) {
+    pub fn retry(&mut self, process: &Process, event_clock: EventClock) {
         let is_early = self.tried.is_some_and(|tried| tried.elapsed() < RETRY);
         if self.refused.is_empty() || is_early {
             return;
         }
         self.tried = Some(Instant::now());
         for (id, is) in mem::take(&mut self.refused) {
-            self.begin(process, id, is, timer);
+            self.begin(process, id, is, event_clock);
         }
     }
 
@@ -118,11 +130,11 @@ impl Foxes {
     }
 
     /// Appends to `words` what has come; says how many answers those are, by channel. They count,
-    /// and are here no longer, once the words are in the file, see `tell`.
+    /// and are here no longer, once the words are in the file, see `acknowledge`.
     pub fn read(&self, words: &mut Vec<u64>) -> Vec<(ChannelId, usize)> {
         let read = self.all.iter().map(|fox| {
-            let got = fox.got();
-            for Seen { ticks, number } in &got.seen {
+            let got = fox.received();
+            for Arrival { ticks, number } in &got.seen {
                 words.push(*ticks);
                 match short_tag(fox.id | ANSWERS, *number) {
                     Some(tag) => words.push(tag),
@@ -135,11 +147,11 @@ impl Foxes {
     }
 
     /// The answers are in the file.
-    pub fn tell(&self, process: &Process, told: &[(ChannelId, usize)]) {
+    pub fn acknowledge(&self, process: &Process, told: &[(ChannelId, usize)]) {
         for (id, count) in told {
             let fox = self.all.iter().find(|fox| fox.id == *id);
             if let Some(fox) = fox {
-                fox.got().seen.drain(..count);
+                fox.received().seen.drain(..count);
             }
             process.channels[usize::from(*id)].answered.fetch_add(*count as u64, Relaxed);
         }
@@ -202,42 +214,42 @@ fn tell_change(is: Configuration, refusal: Option<&io::Error>) {
     }
 }
 
-impl Fox {
+impl RoundTripEnd {
     fn new(
         id: ChannelId,
         configuration: Configuration,
-        timer: Timer,
+        event_clock: EventClock,
         socket: Arc<UdpSocket>,
         listener: Arc<Listener>,
     ) -> Self {
         let recent = if configuration.handler == Handler::FoxEnd { RECENT } else { 0 };
-        let got = Mutex::new(Got { seen: Vec::new(), recent: vec![u64::MAX; recent] });
-        Self { id, configuration, timer, socket, listener, got }
+        let got = Mutex::new(Received { seen: Vec::new(), recent: vec![u64::MAX; recent] });
+        Self { id, configuration, event_clock, socket, listener, got }
     }
 
     fn identity(&self) -> Option<Identity> {
         Identity::of(self.socket.as_raw_fd()).ok()
     }
 
-    fn got(&self) -> MutexGuard<'_, Got> {
+    fn received(&self) -> MutexGuard<'_, Received> {
         self.got.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the datagram that came before `now_ns`, of CLOCK_MONOTONIC_RAW here.
     fn take(&self, now_ns: u64) {
-        let ticks = self.timer.now();
+        let ticks = self.event_clock.now();
         let is_end = self.configuration.handler == Handler::FoxEnd;
         let mut bytes = [0; BYTES + 1];
         let Ok((length, from)) = self.socket.recv_from(&mut bytes) else { return };
         let probe = Probe::read(&bytes[..length]).filter(|probe| probe.is_answer == is_end);
         let Some(probe) = probe else { return };
-        let mut got = self.got();
+        let mut got = self.received();
         let seen = if is_end {
             self.round_trip(probe, now_ns, &mut got.recent)
         } else {
             // What was asked goes back at once, and is noted with the time of here.
             let _ = self.socket.send_to(&Probe { is_answer: true, ..probe }.bytes(), from);
-            Some(Seen { ticks, number: probe.payload })
+            Some(Arrival { ticks, number: probe.payload })
         };
         if got.seen.len() < WAITING {
             got.seen.extend(seen);
@@ -245,8 +257,8 @@ impl Fox {
     }
 
     /// How long it took, at the time of the event that asked.
-    fn round_trip(&self, answer: Probe, now_ns: u64, recent: &mut [u64]) -> Option<Seen> {
-        let now_ns = now_ns.wrapping_add_signed(self.timer.ahead_ns);
+    fn round_trip(&self, answer: Probe, now_ns: u64, recent: &mut [u64]) -> Option<Arrival> {
+        let now_ns = now_ns.wrapping_add_signed(self.event_clock.ahead_ns);
         let took = now_ns.wrapping_sub(answer.sent_ns);
         let known = &mut recent[answer.number as usize % RECENT];
         let is_late = u128::from(took) > timeout(self.configuration).as_nanos();
@@ -254,6 +266,6 @@ impl Fox {
             return None;
         }
         *known = answer.number;
-        Some(Seen { ticks: answer.ticks, number: took as i64 })
+        Some(Arrival { ticks: answer.ticks, number: took as i64 })
     }
 }

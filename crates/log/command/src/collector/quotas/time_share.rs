@@ -2,39 +2,39 @@
 //! How long the programs of each user are served in a turn, so that no program waits long for the
 //! next turn.
 
-use crate::program;
+use crate::procfs;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 /// Of a turn: longer than it takes to compress some blocks.
-const SLICE: Duration = Duration::from_millis(20);
+const SHARE: Duration = Duration::from_millis(20);
 /// Of a turn, for all users but the collector's own together, however many there are.
 const OTHERS: Duration = Duration::from_millis(50);
 
-pub struct Slices {
+pub struct TimeShares {
     each: Duration,
     others: Duration,
     own: u32,
     spent: HashMap<u32, Duration>,
 }
 
-impl Default for Slices {
+impl Default for TimeShares {
     fn default() -> Self {
-        Self::of(SLICE, OTHERS)
+        Self::of(SHARE, OTHERS)
     }
 }
 
-impl Slices {
+impl TimeShares {
     pub fn of(each: Duration, others: Duration) -> Self {
-        Self { each, others, own: program::user(), spent: HashMap::new() }
+        Self { each, others, own: procfs::user(), spent: HashMap::new() }
     }
 
-    /// All users have their whole slice again.
+    /// All users have their whole share again.
     pub fn renew(&mut self) {
         self.spent.clear();
     }
 
-    /// When the slice of this user ends that begins now; `None` where it has ended.
+    /// When the share of this user ends that begins now; `None` where it has ended.
     pub fn end(&self, user: u32, now: Instant) -> Option<Instant> {
         let spent = self.spent.get(&user).copied().unwrap_or_default();
         let of_others = || {
@@ -57,24 +57,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slice_of_a_user_ends_and_comes_again() {
-        let (mut slices, now) = (Slices { own: 0, ..Slices::default() }, Instant::now());
-        assert_eq!(slices.end(1, now), Some(now + SLICE));
-        slices.spent.insert(1, SLICE / 4);
-        assert_eq!(slices.end(1, now), Some(now + SLICE * 3 / 4));
-        slices.spent.insert(1, SLICE);
-        assert_eq!((slices.end(1, now), slices.end(2, now)), (None, Some(now + SLICE)));
-        slices.renew();
-        assert_eq!(slices.end(1, now), Some(now + SLICE));
+    fn share_of_a_user_ends_and_comes_again() {
+        let (mut shares, now) = (TimeShares { own: 0, ..TimeShares::default() }, Instant::now());
+        assert_eq!(shares.end(1, now), Some(now + SHARE));
+        shares.spent.insert(1, SHARE / 4);
+        assert_eq!(shares.end(1, now), Some(now + SHARE * 3 / 4));
+        shares.spent.insert(1, SHARE);
+        assert_eq!((shares.end(1, now), shares.end(2, now)), (None, Some(now + SHARE)));
+        shares.renew();
+        assert_eq!(shares.end(1, now), Some(now + SHARE));
     }
 
     #[test]
     fn many_users_have_one_share_of_a_turn() {
-        let (mut slices, now) = (Slices { own: 0, ..Slices::default() }, Instant::now());
-        slices.spent.extend((1..=4).map(|user| (user, OTHERS / 5)));
-        assert_eq!(slices.end(5, now), Some(now + OTHERS / 5));
-        slices.spent.insert(5, OTHERS / 5);
-        assert_eq!((slices.end(6, now), slices.end(1, now)), (None, None));
-        assert_eq!(slices.end(0, now), Some(now + SLICE), "the collector's own user");
+        let (mut shares, now) = (TimeShares { own: 0, ..TimeShares::default() }, Instant::now());
+        shares.spent.extend((1..=4).map(|user| (user, OTHERS / 5)));
+        assert_eq!(shares.end(5, now), Some(now + OTHERS / 5));
+        shares.spent.insert(5, OTHERS / 5);
+        assert_eq!((shares.end(6, now), shares.end(1, now)), (None, None));
+        assert_eq!(shares.end(0, now), Some(now + SHARE), "the collector's own user");
     }
 }

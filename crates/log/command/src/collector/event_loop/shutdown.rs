@@ -2,9 +2,9 @@
 //! The end of a collector.
 
 use super::{Collector, SHORT};
-use crate::collector::producer::Target;
-use crate::collector::quotas::slices::Slices;
-use crate::program;
+use crate::collector::producer::Producer;
+use crate::collector::quotas::time_share::TimeShares;
+use crate::procfs;
 use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -26,27 +26,27 @@ impl Collector {
     }
 
     fn count_rest(&mut self) {
-        while let Some(place) = self.targets.iter_mut().position(|one| !one.has_ended()) {
+        while let Some(place) = self.producers.iter_mut().position(|one| !one.has_ended()) {
             self.left += 1;
             self.remove(place);
         }
-        let written = self.totals().events;
-        self.output.give_up();
+        let written = self.event_counts().events;
+        self.log_file.give_up();
         let _ = self.write_rest();
-        self.unwritten = self.totals().events - written;
+        self.unwritten = self.event_counts().events - written;
     }
 
     fn write_rest(&mut self) -> io::Result<()> {
         self.take_over(LAST);
         let begin = Instant::now();
         loop {
-            self.slices.renew();
+            self.time_shares.renew();
             if begin.elapsed() < LAST {
-                self.open_door();
+                self.accept_clients();
             }
-            let is_empty = self.move_events()? == 0 && self.press.is_empty();
+            let is_empty = self.move_events()? == 0 && self.compressor.is_empty();
             // Of those that have ended, the rest is on its way.
-            let is_answered = !self.targets.iter_mut().any(Target::has_ended);
+            let is_answered = !self.producers.iter_mut().any(Producer::has_ended);
             if is_empty && is_answered || !is_empty && begin.elapsed() > LAST {
                 break;
             }
@@ -54,15 +54,15 @@ impl Collector {
                 thread::sleep(SHORT);
             }
         }
-        let mut last = Slices::of(LAST, Duration::MAX);
-        while let Some(place) = self.targets.len().checked_sub(1) {
-            let (user, begin) = (self.targets[place].user, Instant::now());
-            let is_own = user == program::user();
+        let mut last = TimeShares::of(LAST, Duration::MAX);
+        while let Some(place) = self.producers.len().checked_sub(1) {
+            let (user, begin) = (self.producers[place].user, Instant::now());
+            let is_own = user == procfs::user();
             let until = (!is_own).then(|| last.end(user, begin).unwrap_or(begin));
             // One that has ended meanwhile has left nothing to others.
-            let has_ended = self.targets[place].has_ended();
+            let has_ended = self.producers[place].has_ended();
             self.allow_rings(place);
-            self.introduce(place, until)?;
+            self.write_metadata(place, until)?;
             while self.copy(place, true, until)? > 0
                 && has_ended
                 && until.is_none_or(|until| Instant::now() < until)
@@ -72,6 +72,6 @@ impl Collector {
             self.left += u64::from(!has_ended);
             self.remove(place);
         }
-        self.output.clock()
+        self.log_file.clock()
     }
 }

@@ -10,7 +10,7 @@ import java.nio.charset.StandardCharsets;
  * Events of virtual threads. One may be on another thread of the kernel after any instruction,
  * so Java never writes to a ring for it: the library does, in one call, during which it stays.
  */
-final class Virtual {
+final class VirtualThreads {
     /** How the library is called. */
     static final String FOUND;
 
@@ -42,7 +42,7 @@ final class Virtual {
         FOUND = found;
     }
 
-    private Virtual() {}
+    private VirtualThreads() {}
 
     static boolean is(Thread thread) throws Throwable {
         return ARE_THERE && (boolean) IS_VIRTUAL.invokeExact(thread);

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-mod finish;
-mod receive;
+//! The collector: what it does in each turn, and how long it sleeps between them.
 
+mod accept;
+mod shutdown;
+
+use super::compressor::Compressor;
 use super::costs;
-use super::porter::Porter;
-use super::press::Press;
-use super::producer::Target;
-use super::totals::Totals;
-use crate::collector::accept::door::Door;
-use crate::collector::accept::orphans::Search;
-use crate::collector::accept::request::Guest;
-use crate::collector::quotas::budget::{Amount, Budget};
-use crate::collector::quotas::naming::{self, Naming, Room};
-use crate::collector::quotas::slices::Slices;
-use crate::collector::rules::rule_book::RuleBook;
-use crate::output::Output;
-use crate::program;
+use super::event_counts::EventCounts;
+use super::poll_thread::PollThread;
+use super::producer::Producer;
+use crate::collector::accept::acceptor::Acceptor;
+use crate::collector::accept::request::Client;
+use crate::collector::accept::takeover::SegmentSearch;
+use crate::collector::quotas::name_quota::{self, NameQuota, NameQuotas};
+use crate::collector::quotas::resource_quota::{ResourceQuotas, Resources};
+use crate::collector::quotas::time_share::TimeShares;
+use crate::collector::rules::rules_file::RulesFile;
+use crate::log_file::LogFile;
+use crate::procfs;
 use std::collections::VecDeque;
 use std::io;
 use std::mem;
@@ -60,21 +62,21 @@ const SEARCH: Duration = Duration::from_millis(10);
 /// After the disk was full.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// Serves all targets, one turn at a time.
+/// Serves all producers, one turn at a time.
 pub struct Collector {
-    door: Door,
-    output: Output,
-    press: Press,
-    rules: RuleBook,
+    acceptor: Acceptor,
+    log_file: LogFile,
+    compressor: Compressor,
+    rules: RulesFile,
     complaints: Complaints,
-    targets: Vec<Target>,
-    /// Programs that wait because their users have spent their slices of the turn.
-    guests: VecDeque<Guest>,
+    producers: Vec<Producer>,
+    /// Programs that wait because their users have spent their shares of the turn.
+    clients: VecDeque<Client>,
     /// For programs whose collector has died, until it has seen all.
-    search: Option<Search>,
-    budget: Budget,
-    slices: Slices,
-    naming: Naming,
+    search: Option<SegmentSearch>,
+    resource_quotas: ResourceQuotas,
+    time_shares: TimeShares,
+    name_quotas: NameQuotas,
     turns: u64,
     /// When the clocks are to be read next, and how long after that again.
     clocks: (Instant, Duration),
@@ -84,7 +86,7 @@ pub struct Collector {
     poll: Duration,
     has_told_of_fallback: bool,
     stuck: Option<Instant>,
-    ended: Totals,
+    ended: EventCounts,
     costs: Option<CostsFile>,
     has_told_of_socket: bool,
     pub programs: u64,
@@ -95,26 +97,31 @@ pub struct Collector {
 }
 
 impl Collector {
-    pub fn new(door: Door, output: Output, press: Press, rules: RuleBook) -> Self {
+    pub fn new(
+        acceptor: Acceptor,
+        log_file: LogFile,
+        compressor: Compressor,
+        rules: RulesFile,
+    ) -> Self {
         Self {
-            door,
-            output,
-            press,
+            acceptor,
+            log_file,
+            compressor,
             rules,
             complaints: Complaints::default(),
-            targets: Vec::new(),
-            guests: VecDeque::new(),
+            producers: Vec::new(),
+            clients: VecDeque::new(),
             search: None,
-            budget: Budget::of_this_process(),
-            slices: Slices::default(),
-            naming: Naming::default(),
+            resource_quotas: ResourceQuotas::of_this_process(),
+            time_shares: TimeShares::default(),
+            name_quotas: NameQuotas::default(),
             turns: 0,
             clocks: (Instant::now(), FIRST_CLOCKS),
             looks: (Instant::now(), 0),
             poll: LONGEST,
             has_told_of_fallback: false,
             stuck: None,
-            ended: Totals::default(),
+            ended: EventCounts::default(),
             costs: None,
             has_told_of_socket: false,
             programs: 0,
@@ -125,21 +132,24 @@ impl Collector {
 
     /// Takes over, from the next turn on, the programs whose collector at this socket has died.
     pub fn search(&mut self) {
-        self.search = Some(Search::begin(self.door.paths()));
+        self.search = Some(SegmentSearch::begin(self.acceptor.paths()));
     }
 
-    pub fn door(&self) -> &Door {
-        &self.door
+    pub fn acceptor(&self) -> &Acceptor {
+        &self.acceptor
     }
 
-    pub fn rules(&self) -> &RuleBook {
+    pub fn rules(&self) -> &RulesFile {
         &self.rules
     }
 
     /// Of all programs, also of those that go on.
-    pub fn totals(&self) -> Totals {
-        let all = self.targets.iter().fold(self.ended, |sum, target| sum.with(&target.totals()));
-        Totals { events: all.events.saturating_sub(self.unwritten), ..all }
+    pub fn event_counts(&self) -> EventCounts {
+        let all = self
+            .producers
+            .iter()
+            .fold(self.ended, |sum, producer| sum.with(&producer.event_counts()));
+        EventCounts { events: all.events.saturating_sub(self.unwritten), ..all }
     }
 
     /// Says from now on in `file` what collecting costs.
@@ -149,7 +159,7 @@ impl Collector {
     }
 
     fn cost_table(&self, vacant: Vacant) -> io::Result<()> {
-        costs::write(self.programs, self.totals(), self.bytes(), vacant)
+        costs::write(self.programs, self.event_counts(), self.bytes(), vacant)
     }
 
     fn costs(&mut self, write: impl FnOnce(&mut CostsFile, &Self)) {
@@ -160,18 +170,18 @@ impl Collector {
     }
 
     pub fn bytes(&self) -> u64 {
-        self.output.bytes()
+        self.log_file.bytes()
     }
 
     /// The file of events, as errors name it.
     pub fn file(&self) -> String {
-        self.output.path().display().to_string()
+        self.log_file.path().display().to_string()
     }
 
     /// Everything once.
     pub fn turn(&mut self) {
-        self.slices.renew();
-        self.open_door();
+        self.time_shares.renew();
+        self.accept_clients();
         self.take_over(SEARCH);
         self.costs(|file, collector| file.turn(|vacant| collector.cost_table(vacant)));
         self.rules.renew();
@@ -188,7 +198,7 @@ impl Collector {
                 if self.stuck.is_none() {
                     say(format_args!(
                         "{}: cannot be written: {error}; programs keep their events in memory \
-                         while there is room",
+                         while there is name_quota",
                         self.file()
                     ));
                 }
@@ -198,37 +208,39 @@ impl Collector {
     }
 
     /// Until there is something to do.
-    pub fn sleep(&mut self, porter: &Porter) {
+    pub fn sleep(&mut self, poll_thread: &PollThread) {
         let is_stuck = self.stuck.is_some();
-        let busy = if self.press.is_empty() || is_stuck { self.poll } else { SHORT };
-        let due = self.targets.iter().filter_map(Target::due).chain([self.clocks.0]).min();
+        let busy = if self.compressor.is_empty() || is_stuck { self.poll } else { SHORT };
+        let due = self.producers.iter().filter_map(Producer::due).chain([self.clocks.0]).min();
         let due = due.filter(|_| !is_stuck);
         let due = due.map_or(LONGEST, |due| due.saturating_duration_since(Instant::now()));
-        let bells: Vec<_> = self.targets.iter().map(Target::bell).collect();
-        let is_full = || self.targets.iter().any(|one| one.fullness() >= URGENT || one.has_batch());
-        let is_late = || !self.guests.is_empty() || self.search.is_some() || !is_stuck && is_full();
+        let bells: Vec<_> = self.producers.iter().map(Producer::bell).collect();
+        let is_full =
+            || self.producers.iter().any(|one| one.fullness() >= URGENT || one.has_batch());
+        let is_late =
+            || !self.clients.is_empty() || self.search.is_some() || !is_stuck && is_full();
         let (begin, most) = (Instant::now(), busy.min(due));
-        let is_rung = porter.sleep(&bells, most, is_late);
+        let is_rung = poll_thread.sleep(&bells, most, is_late);
         let nobody_was_woken = is_rung && begin.elapsed() >= most;
         self.poll = if nobody_was_woken { POLL } else { (2 * self.poll).min(LONGEST) };
     }
 
-    /// Serves the programs, those first that have waited longest, until the slice of their user
+    /// Serves the programs, those first that have waited longest, until the share of their user
     /// ends. Says how many batches it has taken.
     fn move_events(&mut self) -> io::Result<usize> {
         self.read_clocks()?;
         self.look();
         self.remove_ended();
         self.turns += 1;
-        let mut order: Vec<usize> = (0..self.targets.len()).collect();
-        order.sort_by_key(|place| self.targets[*place].turn);
+        let mut order: Vec<usize> = (0..self.producers.len()).collect();
+        order.sort_by_key(|place| self.producers[*place].turn);
         let mut batches = 0;
         for place in order {
-            let (user, begin) = (self.targets[place].user, Instant::now());
-            let Some(until) = self.slices.end(user, begin) else { continue };
-            self.targets[place].turn = self.turns;
+            let (user, begin) = (self.producers[place].user, Instant::now());
+            let Some(until) = self.time_shares.end(user, begin) else { continue };
+            self.producers[place].turn = self.turns;
             let taken = self.serve(place, until);
-            self.slices.spend(user, begin);
+            self.time_shares.spend(user, begin);
             batches += taken?;
         }
         self.remove_ended();
@@ -237,14 +249,14 @@ impl Collector {
     }
 
     fn serve(&mut self, place: usize, until: Instant) -> io::Result<usize> {
-        let before = self.targets[place].bytes();
+        let before = self.producers[place].bytes();
         // Asked before anything is looked at, new rings too: nothing follows what is found then.
-        let target = &mut self.targets[place];
-        let has_ended = target.has_ended() && target.is_answered();
+        let producer = &mut self.producers[place];
+        let has_ended = producer.has_ended() && producer.is_answered();
         self.rule(place, until);
-        self.introduce(place, (!has_ended).then_some(until))?;
+        self.write_metadata(place, (!has_ended).then_some(until))?;
         let batches = self.copy(place, has_ended, Some(until))?;
-        if has_ended && self.targets[place].is_empty() {
+        if has_ended && self.producers[place].is_empty() {
             self.end(place, None)?;
         } else if !self.charge_memory(place, before) {
             self.end(place, Some(How::Left))?;
@@ -252,54 +264,56 @@ impl Collector {
         Ok(batches)
     }
 
-    /// Writes what is new of a target besides its rings.
-    fn introduce(&mut self, place: usize, until: Option<Instant>) -> io::Result<()> {
-        self.named(place, |target, output, _, room| target.introduce(output, until, room))?;
-        self.targets[place].count(&mut self.output, &mut self.press)
+    /// Writes what is new of a producer besides its rings.
+    fn write_metadata(&mut self, place: usize, until: Option<Instant>) -> io::Result<()> {
+        self.named(place, |producer, log_file, _, name_quota| {
+            producer.write_metadata(log_file, until, name_quota)
+        })?;
+        self.producers[place].count(&mut self.log_file, &mut self.compressor)
     }
 
     fn rule(&mut self, place: usize, until: Instant) {
         self.allow_rings(place);
-        self.targets[place].rule(&self.rules, until);
+        self.producers[place].rule(&self.rules, until);
     }
 
-    /// Serves new rings of a program as far as its user's budget goes.
+    /// Serves new rings of a program as far as the quota of its user goes.
     fn allow_rings(&mut self, place: usize) {
-        let target = &mut self.targets[place];
-        let mappings = target.new_rings() as u64;
-        let is_own = target.user == program::user();
-        let bytes = if is_own { 0 } else { mappings * target.bytes_of_ring() };
-        if mappings > 0 && self.take(place, Amount { mappings, bytes, descriptors: 0 }) {
-            self.targets[place].allow_rings(mappings as usize);
+        let producer = &mut self.producers[place];
+        let mappings = producer.new_rings() as u64;
+        let is_own = producer.user == procfs::user();
+        let bytes = if is_own { 0 } else { mappings * producer.bytes_of_ring() };
+        if mappings > 0 && self.take(place, Resources { mappings, bytes, descriptors: 0 }) {
+            self.producers[place].allow_rings(mappings as usize);
         }
     }
 
-    /// Whether the budget has the memory that was allocated while a program was served: here, and
+    /// Whether the quota has the memory that was allocated while a program was served: here, and
     /// in its segment, by the program itself, or because this process has read or written a page
     /// first.
     fn charge_memory(&mut self, place: usize, before: (u64, u64)) -> bool {
-        let target = &mut self.targets[place];
-        if target.user == program::user() {
+        let producer = &mut self.producers[place];
+        if producer.user == procfs::user() {
             return true;
         }
-        let left = Target::MOST_BYTES.saturating_sub(target.held_of_segment);
-        let (segment, own) = target.bytes();
+        let left = Producer::MOST_BYTES.saturating_sub(producer.held_of_segment);
+        let (segment, own) = producer.bytes();
         let segment = segment.saturating_sub(before.0).min(left);
-        target.held_of_segment += segment;
+        producer.held_of_segment += segment;
         let bytes = segment + own.saturating_sub(before.1);
-        self.take(place, Amount { bytes, ..Amount::default() })
+        self.take(place, Resources { bytes, ..Resources::default() })
     }
 
-    fn take(&mut self, place: usize, more: Amount) -> bool {
-        let target = &mut self.targets[place];
-        match self.budget.take(target.user, more) {
+    fn take(&mut self, place: usize, more: Resources) -> bool {
+        let producer = &mut self.producers[place];
+        match self.resource_quotas.take(producer.user, more) {
             Ok(()) => {
-                target.held = target.held.plus(more);
+                producer.held = producer.held.plus(more);
                 true
             }
-            Err(_) if mem::replace(&mut target.is_limited, true) => false,
+            Err(_) if mem::replace(&mut producer.is_limited, true) => false,
             Err(what) => {
-                let (user, pid) = (target.user, target.pid);
+                let (user, pid) = (producer.user, producer.pid);
                 let text = format_args!(
                     "process {pid} of user {user} gets no further rings: its user reached the \
                      limit of {what}"
@@ -311,27 +325,34 @@ impl Collector {
     }
 
     fn end(&mut self, place: usize, how: Option<How>) -> io::Result<()> {
-        self.named(place, |target, output, press, room| target.end(output, press, how, room))?;
-        self.targets[place].is_over = true;
+        self.named(place, |producer, log_file, compressor, name_quota| {
+            producer.end(log_file, compressor, how, name_quota)
+        })?;
+        self.producers[place].is_over = true;
         Ok(())
     }
 
-    /// Writes of a target what needs room for names.
+    /// Writes of a producer what needs room for names.
     fn named(
         &mut self,
         place: usize,
-        write: impl FnOnce(&mut Target, &mut Output, &mut Press, &mut Room) -> io::Result<()>,
+        write: impl FnOnce(
+            &mut Producer,
+            &mut LogFile,
+            &mut Compressor,
+            &mut NameQuota,
+        ) -> io::Result<()>,
     ) -> io::Result<()> {
-        let (target, now) = (&mut self.targets[place], Instant::now());
-        let mut room = self.naming.room(target.user, now);
-        let written = write(target, &mut self.output, &mut self.press, &mut room);
-        self.naming.keep(target.user, &room, now);
-        if room.left_out > 0 && !mem::replace(&mut target.is_abridged, true) {
-            let (user, pid, names) = (target.user, target.pid, room.left_out);
+        let (producer, now) = (&mut self.producers[place], Instant::now());
+        let mut name_quota = self.name_quotas.of(producer.user, now);
+        let written = write(producer, &mut self.log_file, &mut self.compressor, &mut name_quota);
+        self.name_quotas.keep(producer.user, &name_quota, now);
+        if name_quota.left_out > 0 && !mem::replace(&mut producer.is_abridged, true) {
+            let (user, pid, names) = (producer.user, producer.pid, name_quota.left_out);
             let text = format_args!(
                 "process {pid} of user {user}: its user reached the limit of {} MiB of names; \
-                 {names} of them are left out until there is room",
-                naming::MOST >> 20
+                 {names} of them are left out until there is name_quota",
+                name_quota::MOST >> 20
             );
             self.complaints.say(user, text);
         }
@@ -342,12 +363,12 @@ impl Collector {
     fn look(&mut self) {
         let begin = Instant::now();
         let (due, before) = self.looks;
-        let count = self.targets.len();
+        let count = self.producers.len();
         if begin < due || count == 0 {
             return;
         }
         let place = (before + 1) % count;
-        self.targets[place].look();
+        self.producers[place].look();
         let gap = (LOOKS / count as u32).max(begin.elapsed() * LOOKING);
         self.looks = (begin + gap, place);
     }
@@ -355,34 +376,34 @@ impl Collector {
     fn read_clocks(&mut self) -> io::Result<()> {
         let (due, gap) = self.clocks;
         if Instant::now() >= due {
-            self.output.look();
+            self.log_file.check_path();
             self.look_at_socket();
-            self.output.clock()?;
+            self.log_file.clock()?;
             self.clocks = (Instant::now() + gap, (2 * gap).min(CLOCKS));
         }
         Ok(())
     }
 
     fn look_at_socket(&mut self) {
-        if !self.has_told_of_socket && !self.door.is_there() {
+        if !self.has_told_of_socket && !self.acceptor.is_there() {
             self.has_told_of_socket = true;
             say(format_args!(
                 "{}: the socket was deleted, so new programs cannot connect. Restart the \
                  collector",
-                self.door.path().display()
+                self.acceptor.path().display()
             ));
         }
     }
 
-    /// Copies what one target has until then, a batch of each ring, and writes what is compressed;
+    /// Copies what one producer has until then, a batch of each ring, and writes what is compressed;
     /// all of it where `all`. Says how many batches there were.
     fn copy(&mut self, place: usize, all: bool, until: Option<Instant>) -> io::Result<usize> {
         let mut batches = 0;
-        for _ in 0..self.targets[place].served_rings() {
-            while !self.press.has_room() {
+        for _ in 0..self.producers[place].served_rings() {
+            while !self.compressor.has_room() {
                 self.write_first(true)?;
             }
-            batches += usize::from(self.targets[place].copy(&mut self.press, all)?);
+            batches += usize::from(self.producers[place].copy(&mut self.compressor, all)?);
             self.write(false)?;
             if until.is_some_and(|until| Instant::now() > until) {
                 break;
@@ -400,24 +421,26 @@ impl Collector {
 
     /// The oldest batch. It is kept where the file cannot be written.
     fn write_first(&mut self, wait: bool) -> io::Result<bool> {
-        let Some(pressed) = self.press.first(wait)? else { return Ok(false) };
-        let number = pressed.batch.target;
-        if let Some(target) = self.targets.iter_mut().find(|target| target.number() == number) {
-            target.write(&mut self.output, pressed)?;
+        let Some(compressed) = self.compressor.first(wait)? else { return Ok(false) };
+        let number = compressed.batch.producer;
+        if let Some(producer) =
+            self.producers.iter_mut().find(|producer| producer.number() == number)
+        {
+            producer.write(&mut self.log_file, compressed)?;
         }
-        self.press.take();
+        self.compressor.take();
         Ok(true)
     }
 
     fn remove_ended(&mut self) {
-        while let Some(place) = self.targets.iter().position(|target| target.is_over) {
+        while let Some(place) = self.producers.iter().position(|producer| producer.is_over) {
             self.remove(place);
         }
     }
 
     fn remove(&mut self, place: usize) {
-        let target = self.targets.swap_remove(place);
-        self.ended = self.ended.with(&target.totals());
-        self.budget.give_back(target.user, target.held);
+        let producer = self.producers.swap_remove(place);
+        self.ended = self.ended.with(&producer.event_counts());
+        self.resource_quotas.give_back(producer.user, producer.held);
     }
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::program;
+use crate::procfs;
 use std::sync::atomic::Ordering::Relaxed;
 use tare_clock::{Source, ordered_ticks};
 use tare_log_segment::Process;
 
 /// The clock that a program takes the times of its events from.
 #[derive(Clone, Copy, Debug)]
-pub struct Timer {
+pub struct EventClock {
     pub source: Source,
     /// How far the clocks of its time namespace are ahead of those here.
     pub ahead_ns: i64,
@@ -15,11 +15,11 @@ pub struct Timer {
     pub newest: Option<u64>,
 }
 
-impl Timer {
+impl EventClock {
     pub fn of(process: &Process, pid: u32, is_copy: bool) -> Self {
         let source = Source::numbered(process.clock.load(Relaxed));
         let newest = is_copy.then(|| process.first.ticks.load(Relaxed));
-        Self { source, ahead_ns: program::ahead_ns(pid), newest }
+        Self { source, ahead_ns: procfs::ahead_ns(pid), newest }
     }
 
     /// Something was at this time.

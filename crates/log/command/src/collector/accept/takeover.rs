@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Programs whose collector has died: their segments are still open under their descriptors.
 
-use crate::program;
+use crate::procfs;
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
@@ -16,7 +16,7 @@ use tare_log_segment::{Identity, Process};
 use tare_shm::{Access, Segment, service, syscall};
 
 /// A program that logs, and that nobody serves.
-pub struct Orphan {
+pub struct UnservedSegment {
     pub pid: u32,
     pub segment: OwnedFd,
 }
@@ -26,13 +26,13 @@ const LINK: &[u8] = b"/memfd:tare-log (deleted)";
 
 /// Looks through the descriptors of all processes, of which a user can have very many: so not all
 /// at once.
-pub struct Search {
+pub struct SegmentSearch {
     descriptors: Box<dyn Iterator<Item = (u32, PathBuf)>>,
     /// Absolute paths of the collector's socket.
     socket: Vec<PathBuf>,
 }
 
-impl Search {
+impl SegmentSearch {
     pub fn begin(socket: Vec<PathBuf>) -> Self {
         let of =
             |pid| processes::descriptors(pid).into_iter().flatten().map(move |path| (pid, path));
@@ -49,7 +49,7 @@ impl Search {
         &mut self,
         is_served_here: impl Fn(Identity) -> bool,
         until: Instant,
-    ) -> (Option<Orphan>, bool) {
+    ) -> (Option<UnservedSegment>, bool) {
         for (pid, path) in &mut self.descriptors {
             let file = if is_link(&path) { memory_at(&path) } else { None };
             let file = file.map(|(device, inode)| Identity { device, inode });
@@ -63,9 +63,9 @@ impl Search {
                 };
                 Identity::of(fd).is_ok_and(&is_served_here) || is_orphan()
             });
-            let orphan = found.map(|segment| Orphan { pid, segment });
-            if orphan.is_some() || Instant::now() >= until {
-                return (orphan, false);
+            let unserved = found.map(|segment| UnservedSegment { pid, segment });
+            if unserved.is_some() || Instant::now() >= until {
+                return (unserved, false);
             }
         }
         (None, true)
@@ -113,8 +113,8 @@ fn belongs(segment: &OwnedFd, pid: u32, socket: &[PathBuf]) -> bool {
     });
     // SAFETY: what it gave out is used no more.
     unsafe { segment.unmap() };
-    let is_owner = program::own_pid(pid) == Some(header.owner_pid)
-        && program::started_at(pid, header.owner_start);
+    let is_owner = procfs::own_pid(pid) == Some(header.owner_pid)
+        && procfs::started_at(pid, header.owner_start);
     told && is_owner
 }
 

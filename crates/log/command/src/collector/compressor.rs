@@ -12,8 +12,8 @@ use tare_log_file::{Codecs, Encoder, Packed};
 
 /// Words of a ring on their way into the file.
 pub struct Batch {
-    /// The target's number in the file, and the ring's place in it.
-    pub target: u32,
+    /// The producer's number in the file, and the ring's place in it.
+    pub producer: u32,
     pub ring: usize,
     /// The place of the first word, counted since the ring was made.
     pub from: u64,
@@ -24,41 +24,41 @@ pub struct Batch {
 }
 
 /// A batch and what goes into the file.
-pub struct Pressed {
+pub struct Compressed {
     pub batch: Batch,
     pub packed: Packed,
 }
 
-type Done = (u64, io::Result<Pressed>);
+type Done = (u64, io::Result<Compressed>);
 
 /// Batches that may wait for each thread that compresses, one it has in hand included.
 const EACH: u64 = 3;
 
-pub struct Press {
+pub struct Compressor {
     encoder: Encoder,
     /// `None` where this thread does it.
-    helpers: Option<Helpers>,
+    workers: Option<Workers>,
     /// Numbers of the batch that comes next, and of the one that is given back next.
     begun: u64,
     ended: u64,
-    early: BTreeMap<u64, io::Result<Pressed>>,
-    ready: VecDeque<Pressed>,
+    early: BTreeMap<u64, io::Result<Compressed>>,
+    ready: VecDeque<Compressed>,
     /// Memory to be used again.
     spare: Vec<Vec<u64>>,
 }
 
-struct Helpers {
+struct Workers {
     jobs: Sender<(u64, Batch)>,
     done: Receiver<Done>,
     most: u64,
 }
 
-impl Press {
+impl Compressor {
     /// With so many threads; 0 is this one.
     pub fn new(workers: usize) -> io::Result<Self> {
         Ok(Self {
             encoder: Encoder::default(),
-            helpers: if workers == 0 { None } else { Some(Helpers::start(workers)?) },
+            workers: if workers == 0 { None } else { Some(Workers::start(workers)?) },
             begun: 0,
             ended: 0,
             early: BTreeMap::new(),
@@ -79,9 +79,9 @@ impl Press {
 
     /// Whether another batch may come; else some must be taken first.
     pub fn has_room(&self) -> bool {
-        match &self.helpers {
+        match &self.workers {
             None => self.ready.is_empty(),
-            Some(helpers) => self.begun - self.ended + (self.ready.len() as u64) < helpers.most,
+            Some(workers) => self.begun - self.ended + (self.ready.len() as u64) < workers.most,
         }
     }
 
@@ -92,11 +92,11 @@ impl Press {
 
     pub fn add(&mut self, batch: Batch) -> io::Result<()> {
         let number = self.begun;
-        match &self.helpers {
-            None => self.ready.push_back(press(&mut self.encoder, batch)?),
-            Some(helpers) => {
+        match &self.workers {
+            None => self.ready.push_back(compress(&mut self.encoder, batch)?),
+            Some(workers) => {
                 self.begun += 1;
-                helpers.jobs.send((number, batch)).map_err(|_| ended())?;
+                workers.jobs.send((number, batch)).map_err(|_| ended())?;
             }
         }
         Ok(())
@@ -104,17 +104,17 @@ impl Press {
 
     /// The oldest batch, if it is compressed; with `wait`, as soon as it is. It stays until it
     /// is taken.
-    pub fn first(&mut self, wait: bool) -> io::Result<Option<&Pressed>> {
+    pub fn first(&mut self, wait: bool) -> io::Result<Option<&Compressed>> {
         while self.ready.is_empty() && self.begun > self.ended {
-            let Some(helpers) = &self.helpers else { break };
+            let Some(workers) = &self.workers else { break };
             if let Some(next) = self.early.remove(&self.ended) {
                 self.ended += 1;
                 self.ready.push_back(next?);
             } else if wait {
-                let (number, pressed) = helpers.done.recv().map_err(|_| ended())?;
-                self.early.insert(number, pressed);
-            } else if let Ok((number, pressed)) = helpers.done.try_recv() {
-                self.early.insert(number, pressed);
+                let (number, compressed) = workers.done.recv().map_err(|_| ended())?;
+                self.early.insert(number, compressed);
+            } else if let Ok((number, compressed)) = workers.done.try_recv() {
+                self.early.insert(number, compressed);
             } else {
                 break;
             }
@@ -124,8 +124,8 @@ impl Press {
 
     /// The oldest batch is in the file.
     pub fn take(&mut self) {
-        if let Some(pressed) = self.ready.pop_front() {
-            self.give_back(pressed.batch.words);
+        if let Some(compressed) = self.ready.pop_front() {
+            self.give_back(compressed.batch.words);
         }
     }
 
@@ -135,16 +135,16 @@ impl Press {
     }
 }
 
-fn press(encoder: &mut Encoder, batch: Batch) -> io::Result<Pressed> {
+fn compress(encoder: &mut Encoder, batch: Batch) -> io::Result<Compressed> {
     let packed = encoder.pack(&batch.words, &batch.codecs)?;
-    Ok(Pressed { batch, packed })
+    Ok(Compressed { batch, packed })
 }
 
 fn ended() -> io::Error {
     io::Error::other("a thread that compresses has ended")
 }
 
-impl Helpers {
+impl Workers {
     fn start(workers: usize) -> io::Result<Self> {
         let (jobs, waiting) = channel::<(u64, Batch)>();
         let (finished, done) = channel();
@@ -164,7 +164,7 @@ fn work(waiting: &Mutex<Receiver<(u64, Batch)>>, finished: &Sender<Done>) {
     loop {
         let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok((number, batch)) = next else { return };
-        if finished.send((number, press(&mut encoder, batch))).is_err() {
+        if finished.send((number, compress(&mut encoder, batch))).is_err() {
             return;
         }
     }
@@ -181,40 +181,40 @@ mod tests {
         let tag = short_tag(1, number as i64).unwrap();
         let words = (0..events).flat_map(|ticks| [ticks, tag]).collect();
         let codecs = Arc::default();
-        Batch { target: 1, ring: 0, from: number, thread: None, words, codecs }
+        Batch { producer: 1, ring: 0, from: number, thread: None, words, codecs }
     }
 
     #[test]
     fn batches_come_back_in_order_however_many_threads_there_are() {
         for workers in [0, 1, 2, 5] {
-            let mut press = Press::new(workers).unwrap();
+            let mut compressor = Compressor::new(workers).unwrap();
             let mut given = Vec::new();
             for number in 0..60 {
-                while !press.has_room() {
-                    given.push(press.first(true).unwrap().unwrap().batch.from);
-                    press.take();
+                while !compressor.has_room() {
+                    given.push(compressor.first(true).unwrap().unwrap().batch.from);
+                    compressor.take();
                 }
-                press.add(batch(number)).unwrap();
+                compressor.add(batch(number)).unwrap();
             }
-            while let Some(pressed) = press.first(true).unwrap() {
-                assert_eq!(pressed.packed.summary.words, pressed.batch.words.len());
-                given.push(pressed.batch.from);
-                press.take();
+            while let Some(compressed) = compressor.first(true).unwrap() {
+                assert_eq!(compressed.packed.summary.words, compressed.batch.words.len());
+                given.push(compressed.batch.from);
+                compressor.take();
             }
             assert!(given.into_iter().eq(0..60), "{workers}");
-            assert!(press.is_empty());
+            assert!(compressor.is_empty());
         }
     }
 
     #[test]
     fn what_is_not_taken_stays() {
-        let mut press = Press::new(1).unwrap();
-        press.add(batch(7)).unwrap();
+        let mut compressor = Compressor::new(1).unwrap();
+        compressor.add(batch(7)).unwrap();
         for _ in 0..3 {
-            assert_eq!(press.first(true).unwrap().unwrap().batch.from, 7);
+            assert_eq!(compressor.first(true).unwrap().unwrap().batch.from, 7);
         }
-        assert!(!press.is_empty());
-        press.take();
-        assert!(press.first(true).unwrap().is_none());
+        assert!(!compressor.is_empty());
+        compressor.take();
+        assert!(compressor.first(true).unwrap().is_none());
     }
 }

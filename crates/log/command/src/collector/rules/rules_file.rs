@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-use super::Rules;
+use super::parse::Rules;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 use tare_command::{Failure, ResultExt, Watch, regular_file, say};
 
 /// The rules in force, from a file that may change.
-pub struct RuleBook {
+pub struct RulesFile {
     file: Option<File>,
     pub rules: Rules,
     /// Counts the files that were read; 0 for no rules at all.
@@ -22,7 +22,7 @@ struct File {
 
 type Reading = Result<String, String>;
 
-impl RuleBook {
+impl RulesFile {
     /// The rules of this file, none without one.
     pub fn open(path: Option<&Path>) -> Result<Self, Failure> {
         let Some(path) = path else {
@@ -80,8 +80,8 @@ mod tests {
         let path = std::env::temp_dir().join(format!("tare-log-book-{}", std::process::id()));
         let write = |text: &str| std::fs::write(&path, text).unwrap();
         write("[[rule]]\npolicy = 'wait'\n");
-        let mut book = RuleBook::open(Some(&path)).unwrap();
-        let state = |book: &RuleBook| (book.rules.rules.len(), book.generation);
+        let mut book = RulesFile::open(Some(&path)).unwrap();
+        let state = |book: &RulesFile| (book.rules.rules.len(), book.generation);
         assert_eq!(state(&book), (1, 1));
         write("[[rule]]\npolicy = 'wit'\n");
         book.renew();
@@ -92,6 +92,6 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         book.renew();
         assert_eq!(state(&book), (2, 2));
-        assert!(RuleBook::open(Some(&path)).is_err());
+        assert!(RulesFile::open(Some(&path)).is_err());
     }
 }

@@ -2,15 +2,15 @@
 //! Carries rules into a program: they are matched here, and the program finds the result in its
 //! segment.
 
-use super::Rules;
+use super::parse::Rules;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Instant;
-use tare_log_segment::layout::{Process, RULINGS, RingHead, rules};
-use tare_log_segment::{Channel, ChannelId, Configuration, Wish};
+use tare_log_segment::layout::{Process, RULE_SETTINGS, RingHead, rules};
+use tare_log_segment::{Channel, ChannelId, Configuration, RuleSettings};
 
 /// What was carried into one program.
-pub struct Ruling {
+pub struct AppliedRules {
     /// The names that a rule can mean the program by.
     names: Vec<String>,
     generation: Option<u64>,
@@ -19,7 +19,7 @@ pub struct Ruling {
     pass: Option<Pass>,
     know_threads: bool,
     /// Places in the segment: what stands there.
-    places: [Wish; RULINGS],
+    places: [RuleSettings; RULE_SETTINGS],
     /// By channel: rules that speak of it, in their order.
     of_channels: HashMap<ChannelId, Vec<usize>>,
     /// The number of these rules.
@@ -34,7 +34,7 @@ struct Pass {
     ring: usize,
 }
 
-impl Ruling {
+impl AppliedRules {
     pub fn new(names: Vec<String>) -> Self {
         Self {
             names,
@@ -42,7 +42,7 @@ impl Ruling {
             changes: 0,
             pass: None,
             know_threads: false,
-            places: [Wish::default(); RULINGS],
+            places: [RuleSettings::default(); RULE_SETTINGS],
             of_channels: HashMap::new(),
             matches: 0,
         }
@@ -68,7 +68,7 @@ impl Ruling {
         if is_other {
             self.generation = Some(generation);
             self.know_threads = rules.know_threads();
-            self.lay_down(rules, process);
+            self.store_settings(rules, process);
             self.of_channels.clear();
             self.matches = 0;
             let any = if rules.rules.is_empty() { 0 } else { rules::ANY };
@@ -91,7 +91,7 @@ impl Ruling {
         for (place, ring) in rings {
             let begun = ring.begun.load(Acquire);
             if self.know_threads && ring.ruled_thread.load(Relaxed) != begun {
-                self.rule_thread(rules, process, *place, ring);
+                self.match_thread(rules, process, *place, ring);
                 ring.ruled_thread.store(begun, Release);
                 is_changed = true;
             }
@@ -111,7 +111,7 @@ impl Ruling {
     ) -> bool {
         let Pass { channel: first, ring: first_ring, .. } = *pass;
         for (id, channel) in process.opened().skip_while(|(id, _)| usize::from(*id) < first) {
-            self.meet_channel(rules, process, id, channel);
+            self.match_channel(rules, process, id, channel);
             pass.channel = usize::from(id) + 1;
             if Instant::now() > until {
                 return false;
@@ -119,7 +119,7 @@ impl Ruling {
         }
         for (place, ring) in rings.iter().skip_while(|(place, _)| *place < first_ring) {
             let begun = ring.begun.load(Acquire);
-            self.rule_thread(rules, process, *place, ring);
+            self.match_thread(rules, process, *place, ring);
             ring.ruled_thread.store(begun, Release);
             pass.ring = place + 1;
             if Instant::now() > until {
@@ -131,27 +131,37 @@ impl Ruling {
 
     /// Whether a rule asks for just this, whatever the program has made of its segment.
     pub fn asks_for(&self, is: &Configuration) -> bool {
-        self.places.iter().any(|wish| wish.handler == Some((is.handler, is.a, is.b)))
+        self.places.iter().any(|settings| settings.handler == Some((is.handler, is.a, is.b)))
     }
 
     /// Writes what the rules ask for into places that none of them needs as they are.
-    fn lay_down(&mut self, rules: &Rules, process: &Process) {
-        let wishes: Vec<Wish> = rules.rules.iter().map(|rule| rule.wish).collect();
-        for wish in &wishes {
-            if self.places.contains(wish) {
+    fn store_settings(&mut self, rules: &Rules, process: &Process) {
+        let all_settings: Vec<RuleSettings> =
+            rules.rules.iter().map(|rule| rule.settings).collect();
+        for settings in &all_settings {
+            if self.places.contains(settings) {
                 continue;
             }
-            let is_free = |place: &Wish| *place == Wish::default() || !wishes.contains(place);
+            let is_free = |place: &RuleSettings| {
+                *place == RuleSettings::default() || !all_settings.contains(place)
+            };
             // There is one: there are fewer rules than places.
-            let never_used = self.places[1..].iter().position(|place| *place == Wish::default());
+            let never_used =
+                self.places[1..].iter().position(|place| *place == RuleSettings::default());
             let free = never_used.or_else(|| self.places[1..].iter().position(is_free));
             let Some(place) = free.map(|place| place + 1) else { continue };
-            self.places[place] = *wish;
-            wish.store(&process.rulings[place]);
+            self.places[place] = *settings;
+            settings.store(&process.rule_settings[place]);
         }
     }
 
-    fn meet_channel(&mut self, rules: &Rules, process: &Process, id: ChannelId, channel: &Channel) {
+    fn match_channel(
+        &mut self,
+        rules: &Rules,
+        process: &Process,
+        id: ChannelId,
+        channel: &Channel,
+    ) {
         let (names, matches) = (&self.names, &mut self.matches);
         let its = self.of_channels.entry(id).or_insert_with(|| {
             let name: Vec<u8> = process.name(channel).collect();
@@ -163,14 +173,14 @@ impl Ruling {
             its
         });
         let first = its.iter().find(|place| rules.rules[**place].is_of_thread(None));
-        let place = place_of(&self.places, first.map(|place| rules.rules[*place].wish));
-        process.ruled[usize::from(id)].store(place, Release);
+        let place = place_of(&self.places, first.map(|place| rules.rules[*place].settings));
+        process.rule_of_channel[usize::from(id)].store(place, Release);
         let is_threaded = its.iter().any(|place| rules.rules[*place].knows_threads());
         process.threaded[usize::from(id)].store(is_threaded.into(), Release);
         process.renew(id);
     }
 
-    fn rule_thread(&self, rules: &Rules, process: &Process, place: usize, ring: &RingHead) {
+    fn match_thread(&self, rules: &Rules, process: &Process, place: usize, ring: &RingHead) {
         let name = ring.owner_name.each_ref().map(|half| half.load(Relaxed).to_le_bytes());
         let name = name.as_flattened();
         let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
@@ -181,14 +191,15 @@ impl Ruling {
         let table = &process.tables[place];
         for (id, its) in &self.of_channels {
             let first = its.iter().find(|place| of_thread[**place]);
-            let ruling = place_of(&self.places, first.map(|place| rules.rules[*place].wish));
-            table.ruled[usize::from(*id)].store(ruling, Release);
+            let place = place_of(&self.places, first.map(|place| rules.rules[*place].settings));
+            table.rule_of_channel[usize::from(*id)].store(place, Release);
             process.renew_in(table, *id);
         }
     }
 }
 
-/// 0 for no wish.
-fn place_of(places: &[Wish; RULINGS], wish: Option<Wish>) -> u8 {
-    wish.and_then(|wish| places.iter().position(|place| *place == wish)).unwrap_or(0) as u8
+/// 0 for no settings.
+fn place_of(places: &[RuleSettings; RULE_SETTINGS], settings: Option<RuleSettings>) -> u8 {
+    settings.and_then(|settings| places.iter().position(|place| *place == settings)).unwrap_or(0)
+        as u8
 }

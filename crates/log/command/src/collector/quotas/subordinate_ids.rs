@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The user who pays for a program: one who has been given subordinate IDs (subuid(5)) can act under
-//! each of them, and has one budget for all.
+//! each of them, and has one quota for all.
 
-use crate::program;
+use crate::procfs;
 use std::fs;
 use std::ops::Range;
 
 #[derive(Debug, Default)]
-pub struct Payers(Vec<(Range<u64>, u32)>);
+pub struct SubordinateIds(Vec<(Range<u64>, u32)>);
 
-impl Payers {
+impl SubordinateIds {
     /// As `/etc/subuid` has them. IDs of this user count for themselves: it delegates them to
-    /// containers, which must not have its budget.
+    /// containers, which must not have its quota.
     pub fn of_this_machine() -> Self {
         let read = |path| fs::read(path).unwrap_or_default();
         let [ranges, users] = ["/etc/subuid", "/etc/passwd"].map(read);
         Self::parse(
             &String::from_utf8_lossy(&ranges),
             &String::from_utf8_lossy(&users),
-            program::user(),
+            procfs::user(),
         )
     }
 
@@ -54,7 +54,7 @@ mod tests {
         let users = "root:x:0:0::/root:/bin/sh\nann:x:1000:1000::/home/ann:/bin/sh\n";
         let ranges = "ann:100000:65536\n1001:165536:10\nroot:500000:10\n\nnobody knows\n\
                       ann:1:18446744073709551615\nann:a:b\n";
-        let payers = Payers::parse(ranges, users, 0);
+        let subordinate_ids = SubordinateIds::parse(ranges, users, 0);
         for (user, payer) in [
             (0, 0),
             (1000, 1000),
@@ -66,7 +66,7 @@ mod tests {
             (500_000, 500_000),
             (u32::MAX, u32::MAX),
         ] {
-            assert_eq!(payers.of(user), payer, "{user}");
+            assert_eq!(subordinate_ids.of(user), payer, "{user}");
         }
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The one thread of a collector that takes what comes to the sockets of all round trips.
 
-use super::{Fox, address};
-use crate::collector::producer::timer::Timer;
+use super::{RoundTripEnd, address};
+use crate::collector::producer::event_clock::EventClock;
 use crate::epoll::{Epoll, Ready};
 use std::collections::HashMap;
 use std::io;
@@ -13,13 +13,13 @@ use std::thread;
 use tare_clock::Source;
 use tare_log_segment::{ChannelId, Configuration, Handler};
 
-type BySocket = HashMap<RawFd, Vec<Arc<Fox>>>;
+type BySocket = HashMap<RawFd, Vec<Arc<RoundTripEnd>>>;
 
 pub struct Listener {
     epoll: Epoll,
     /// Programs and channels that start at one address share its socket. The first of them takes
     /// what comes, and whoever ends leaves it to the others.
-    foxes: Mutex<BySocket>,
+    round_trips: Mutex<BySocket>,
 }
 
 impl Listener {
@@ -30,16 +30,20 @@ impl Listener {
         if let Some(one) = &*one {
             return Ok(one.clone());
         }
-        let new = Arc::new(Self { epoll: Epoll::new()?, foxes: Mutex::default() });
+        let new = Arc::new(Self { epoll: Epoll::new()?, round_trips: Mutex::default() });
         let own = new.clone();
         thread::Builder::new().name("fox".to_owned()).spawn(move || own.listen())?;
         Ok(one.insert(new).clone())
     }
 
-    pub fn start(id: ChannelId, is: Configuration, timer: Timer) -> io::Result<Arc<Fox>> {
+    pub fn start(
+        id: ChannelId,
+        is: Configuration,
+        event_clock: EventClock,
+    ) -> io::Result<Arc<RoundTripEnd>> {
         let listener = Self::get()?;
-        let mut foxes = listener.foxes();
-        let socket = match shared(&foxes, is) {
+        let mut round_trips = listener.round_trips();
+        let socket = match shared(&round_trips, is) {
             Some(socket) => socket,
             None => {
                 let socket = open(is)?;
@@ -48,26 +52,26 @@ impl Listener {
             }
         };
         let fd = socket.as_raw_fd();
-        let fox = Arc::new(Fox::new(id, is, timer, socket, listener.clone()));
-        foxes.entry(fd).or_default().push(fox.clone());
+        let fox = Arc::new(RoundTripEnd::new(id, is, event_clock, socket, listener.clone()));
+        round_trips.entry(fd).or_default().push(fox.clone());
         Ok(fox)
     }
 
     /// Nothing comes to it any more.
-    pub fn end(&self, fox: &Arc<Fox>) {
-        let mut foxes = self.foxes();
+    pub fn end(&self, fox: &Arc<RoundTripEnd>) {
+        let mut round_trips = self.round_trips();
         let fd = fox.socket.as_raw_fd();
-        let Some(sharing) = foxes.get_mut(&fd) else { return };
+        let Some(sharing) = round_trips.get_mut(&fd) else { return };
         sharing.retain(|other| !Arc::ptr_eq(other, fox));
         if sharing.is_empty() {
-            foxes.remove(&fd);
+            round_trips.remove(&fd);
             // Closing it is not enough: the program has it, too.
             let _ = self.epoll.remove(fd);
         }
     }
 
-    fn foxes(&self) -> MutexGuard<'_, BySocket> {
-        self.foxes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn round_trips(&self) -> MutexGuard<'_, BySocket> {
+        self.round_trips.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One datagram of each socket at a time: the clock read after the wait is that of them all.
@@ -75,9 +79,9 @@ impl Listener {
         loop {
             let ready = self.epoll.ready(-1);
             let now_ns = Source::Monotonic.now();
-            let foxes = self.foxes();
+            let round_trips = self.round_trips();
             for Ready { fd, is_shut } in ready {
-                if let Some(fox) = foxes.get(&fd).and_then(|all| all.first()) {
+                if let Some(fox) = round_trips.get(&fd).and_then(|all| all.first()) {
                     fox.take(now_ns);
                 }
                 // Its program has shut it down, and it would be ready for ever.
@@ -90,10 +94,10 @@ impl Listener {
 }
 
 /// The socket of another that starts at the same address.
-fn shared(foxes: &BySocket, is: Configuration) -> Option<Arc<UdpSocket>> {
+fn shared(round_trips: &BySocket, is: Configuration) -> Option<Arc<UdpSocket>> {
     let start = |of: Configuration| (of.handler == Handler::FoxStart).then(|| address(of));
     let own = start(is)?;
-    let mut others = foxes.values().flatten();
+    let mut others = round_trips.values().flatten();
     others.find(|fox| start(fox.configuration) == Some(own)).map(|fox| fox.socket.clone())
 }
 

@@ -2,11 +2,11 @@
 //! Programs that connect to a collector.
 
 use super::{Collector, FALLBACK};
-use crate::collector::accept::orphans::Orphan;
-use crate::collector::accept::request::{self, Guest, Wish};
-use crate::collector::producer::Target;
-use crate::collector::quotas::budget::Amount;
-use crate::program;
+use crate::collector::accept::request::{self, Client, Request};
+use crate::collector::accept::takeover::UnservedSegment;
+use crate::collector::producer::Producer;
+use crate::collector::quotas::resource_quota::Resources;
+use crate::procfs;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -15,23 +15,23 @@ use tare_log_segment::Identity;
 use tare_shm::{Refusal, syscall};
 
 /// What any program of this user takes: its segment, its connection and its process.
-const PROGRAM: Amount = Amount { descriptors: 3, mappings: 1, bytes: 0 };
+const PROGRAM: Resources = Resources { descriptors: 3, mappings: 1, bytes: 0 };
 
 /// What any program of a user takes.
-fn needs(user: u32) -> Amount {
-    let bytes = if user == program::user() { 0 } else { Target::LEAST_BYTES };
-    Amount { bytes, ..PROGRAM }
+fn needs(user: u32) -> Resources {
+    let bytes = if user == procfs::user() { 0 } else { Producer::LEAST_BYTES };
+    Resources { bytes, ..PROGRAM }
 }
 
 impl Collector {
     /// Receives the programs that have connected, whether or not the file can be written, until the
-    /// slices of their users end.
-    pub(super) fn open_door(&mut self) {
-        for guest in self.door.guests() {
-            match self.budget.take(guest.user, needs(guest.user)) {
-                Ok(()) => self.guests.push_back(guest),
+    /// shares of their users end.
+    pub(super) fn accept_clients(&mut self) {
+        for client in self.acceptor.clients() {
+            match self.resource_quotas.take(client.user, needs(client.user)) {
+                Ok(()) => self.clients.push_back(client),
                 Err(what) => {
-                    let Guest { pid, user, connection, .. } = guest;
+                    let Client { pid, user, connection, .. } = client;
                     request::refuse(&connection);
                     let text = format_args!(
                         "process {pid} of user {user} is refused: its user reached the limit of \
@@ -41,37 +41,41 @@ impl Collector {
                 }
             }
         }
-        for _ in 0..self.guests.len() {
-            let Some(guest) = self.guests.pop_front() else { break };
-            let (user, begin) = (guest.user, Instant::now());
-            let Some(until) = self.slices.end(user, begin) else {
-                self.guests.push_back(guest);
+        for _ in 0..self.clients.len() {
+            let Some(client) = self.clients.pop_front() else { break };
+            let (user, begin) = (client.user, Instant::now());
+            let Some(until) = self.time_shares.end(user, begin) else {
+                self.clients.push_back(client);
                 continue;
             };
-            if !self.receive(guest, until) {
-                self.budget.give_back(user, needs(user));
+            if !self.receive(client, until) {
+                self.resource_quotas.give_back(user, needs(user));
             }
-            self.slices.spend(user, begin);
+            self.time_shares.spend(user, begin);
         }
     }
 
     /// Whether a new program is served from now on.
-    fn receive(&mut self, guest: Guest, until: Instant) -> bool {
-        let Guest { wish, pid, user, connection } = guest;
-        match wish {
-            Wish::Serve(segment) => return self.adopt(segment, pid, user, Some(connection), until),
+    fn receive(&mut self, client: Client, until: Instant) -> bool {
+        let Client { request, pid, user, connection } = client;
+        match request {
+            Request::Serve(segment) => {
+                return self.adopt(segment, pid, user, Some(connection), until);
+            }
             // A file of this user is nobody else's to write into.
-            Wish::Borrow(what) if user == program::user() => self.lend(&connection, what),
-            Wish::Borrow(_) => {}
+            Request::Borrow(what) if user == procfs::user() => self.lend(&connection, what),
+            Request::Borrow(_) => {}
         }
         false
     }
 
     /// Who is given nothing sees the connection end.
     fn lend(&mut self, connection: &UnixStream, what: Identity) {
-        if self.output.identity() == Some(what) {
-            let _ = request::lend(connection, self.output.lend());
-        } else if let Some(socket) = self.targets.iter().find_map(|target| target.socket(what)) {
+        if self.log_file.identity() == Some(what) {
+            let _ = request::lend(connection, self.log_file.lend());
+        } else if let Some(socket) =
+            self.producers.iter().find_map(|producer| producer.socket(what))
+        {
             let _ = request::lend(connection, socket);
         }
     }
@@ -86,10 +90,10 @@ impl Collector {
         until: Instant,
     ) -> bool {
         let identity = Identity::of(segment.as_raw_fd()).ok();
-        if identity.is_some() && identity == self.output.identity() {
+        if identity.is_some() && identity == self.log_file.identity() {
             drop(segment);
             // Closing any descriptor of the file has released the lock on it.
-            let claimed = self.output.claim();
+            let claimed = self.log_file.claim();
             connection.iter().for_each(request::refuse);
             let text = format_args!(
                 "process {pid} sent the events file instead of its shared memory; it is refused"
@@ -100,31 +104,32 @@ impl Collector {
             }
             return false;
         }
-        // One that was found among orphans while it was on its way to the door.
-        let known = identity.and_then(|is| self.targets.iter_mut().find(|target| target.has(is)));
+        // One that was found as unserved while it was about to connect.
+        let known =
+            identity.and_then(|is| self.producers.iter_mut().find(|producer| producer.has(is)));
         if let Some(known) = known {
             known.join(segment, connection);
             return false;
         }
-        let before = (Target::bytes_of(&segment), 0);
-        let (number, codec) = (self.output.next_process(), self.output.codec);
+        let before = (Producer::bytes_of(&segment), 0);
+        let (number, codec) = (self.log_file.next_process(), self.log_file.codec);
         let second = connection.as_ref().and_then(|connection| connection.try_clone().ok());
-        match Target::adopt(segment, pid, user, connection, number, codec) {
-            Ok(mut target) => {
-                target.held = needs(user);
-                if target.has_fallen_back() && !self.has_told_of_fallback {
+        match Producer::adopt(segment, pid, user, connection, number, codec) {
+            Ok(mut producer) => {
+                producer.held = needs(user);
+                if producer.has_fallen_back() && !self.has_told_of_fallback {
                     self.has_told_of_fallback = true;
                     say(FALLBACK);
                 }
-                self.targets.push(target);
+                self.producers.push(producer);
                 self.programs += 1;
                 // Before the program goes on: rules hold from the first event on.
-                let place = self.targets.len() - 1;
+                let place = self.producers.len() - 1;
                 self.rule(place, until);
                 if self.charge_memory(place, before) {
-                    self.targets[place].welcome();
+                    self.producers[place].welcome();
                 } else {
-                    self.targets[place].is_over = true;
+                    self.producers[place].is_over = true;
                     second.iter().for_each(request::refuse);
                 }
                 true
@@ -142,13 +147,14 @@ impl Collector {
     pub(super) fn take_over(&mut self, most: Duration) {
         let until = Instant::now() + most;
         while let Some(search) = &mut self.search {
-            let is_served_here = |segment| self.targets.iter().any(|target| target.has(segment));
-            let (orphan, is_over) = search.next(is_served_here, until);
+            let is_served_here =
+                |segment| self.producers.iter().any(|producer| producer.has(segment));
+            let (unserved, is_over) = search.next(is_served_here, until);
             if is_over {
                 self.search = None;
             }
-            if let Some(orphan) = orphan {
-                self.take_orphan(orphan);
+            if let Some(unserved) = unserved {
+                self.take_unserved(unserved);
             }
             if Instant::now() >= until {
                 break;
@@ -156,17 +162,17 @@ impl Collector {
         }
     }
 
-    fn take_orphan(&mut self, Orphan { pid, segment }: Orphan) {
+    fn take_unserved(&mut self, UnservedSegment { pid, segment }: UnservedSegment) {
         let Ok(identity) = Identity::of(segment.as_raw_fd()) else { return };
-        if let Some(known) = self.targets.iter().find(|target| target.has(identity)) {
+        if let Some(known) = self.producers.iter().find(|producer| producer.has(identity)) {
             drop(segment);
             return known.lock_again();
         }
         let user = syscall::fstat(segment.as_raw_fd()).map_or(0, |status| status.st_uid);
-        let user = self.door.payers().of(user);
-        let is_new = self.budget.take(user, needs(user)).is_ok();
+        let user = self.acceptor.subordinate_ids().of(user);
+        let is_new = self.resource_quotas.take(user, needs(user)).is_ok();
         if is_new && !self.adopt(segment, pid, user, None, Instant::now()) {
-            self.budget.give_back(user, needs(user));
+            self.resource_quotas.give_back(user, needs(user));
         }
     }
 }
@@ -197,10 +203,10 @@ mod tests {
 
     #[test]
     fn programs_of_other_users_take_memory_of_their_budget() {
-        let own = program::user();
+        let own = procfs::user();
         assert_eq!(needs(own), PROGRAM);
         // The page tables of a segment, which is mapped whole.
-        let tables = 8 * (Target::MOST_BYTES >> 12);
+        let tables = 8 * (Producer::MOST_BYTES >> 12);
         assert!(needs(own ^ 1).bytes > tables);
     }
 }

@@ -2,7 +2,7 @@
 
 /// What became of events.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Totals {
+pub struct EventCounts {
     pub events: u64,
     pub lost: u64,
     /// Of those, questions of round trips that got no answer in time.
@@ -12,7 +12,7 @@ pub struct Totals {
     pub deferred: u64,
 }
 
-impl Totals {
+impl EventCounts {
     pub fn with(self, other: &Self) -> Self {
         Self {
             events: self.events.saturating_add(other.events),

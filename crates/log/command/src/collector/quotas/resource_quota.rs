@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the programs of one user may take of a collector that other users need as well.
 
-use super::descriptor_limit::Limit;
-use super::memory;
-use crate::program;
+use super::descriptor_limit::DescriptorLimit;
+use super::memory_limit;
+use crate::procfs;
 use std::collections::HashMap;
 
 /// Descriptors and mappings that the collector keeps for itself, unless it has few.
@@ -15,13 +15,13 @@ const MEMORY: u64 = 4;
 
 /// What programs take, or what there is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Amount {
+pub struct Resources {
     pub descriptors: u64,
     pub mappings: u64,
     pub bytes: u64,
 }
 
-impl Amount {
+impl Resources {
     pub fn plus(self, other: Self) -> Self {
         self.with(other, u64::saturating_add)
     }
@@ -42,30 +42,30 @@ impl Amount {
 /// Another user gets no more of anything than is left for all others, so that something is left
 /// however many users there are. The collector's own user gets all that is left; its programs wait
 /// to be received while there are no descriptors.
-pub struct Budget {
-    whole: Amount,
+pub struct ResourceQuotas {
+    whole: Resources,
     own: u32,
-    held: HashMap<u32, Amount>,
+    held: HashMap<u32, Resources>,
 }
 
-impl Budget {
+impl ResourceQuotas {
     /// What this process may have.
     pub fn of_this_process() -> Self {
         let most = |all: u64| all - RESERVE.min(all / 4);
-        let whole = Amount {
-            descriptors: most(Limit::get().map_or(1 << 10, Limit::end)),
-            mappings: most(program::most_mappings()),
-            bytes: memory::most() / MEMORY,
+        let whole = Resources {
+            descriptors: most(DescriptorLimit::get().map_or(1 << 10, DescriptorLimit::end)),
+            mappings: most(procfs::most_mappings()),
+            bytes: memory_limit::most() / MEMORY,
         };
-        Self { whole, own: program::user(), held: HashMap::new() }
+        Self { whole, own: procfs::user(), held: HashMap::new() }
     }
 
     /// Takes `more` for a program of this user, or says what there is too little of.
-    pub fn take(&mut self, user: u32, more: Amount) -> Result<(), &'static str> {
+    pub fn take(&mut self, user: u32, more: Resources) -> Result<(), &'static str> {
         let held = self.of(user).plus(more);
         let all = self.held.values().fold(more, |sum, held| sum.plus(*held));
         let needed = if user == self.own { all } else { all.plus(held) };
-        let lacking = |of: fn(Amount) -> u64| of(more) > 0 && of(needed) > of(self.whole);
+        let lacking = |of: fn(Resources) -> u64| of(more) > 0 && of(needed) > of(self.whole);
         if user != self.own && lacking(|amount| amount.descriptors) {
             return Err("file descriptors");
         }
@@ -80,11 +80,11 @@ impl Budget {
     }
 
     /// What a program had that has ended.
-    pub fn give_back(&mut self, user: u32, less: Amount) {
+    pub fn give_back(&mut self, user: u32, less: Resources) {
         self.held.insert(user, self.of(user).minus(less));
     }
 
-    fn of(&self, user: u32) -> Amount {
+    fn of(&self, user: u32) -> Resources {
         self.held.get(&user).copied().unwrap_or_default()
     }
 }
@@ -95,32 +95,32 @@ mod tests {
 
     const OWN: u32 = 7;
 
-    fn mappings(mappings: u64) -> Amount {
-        Amount { mappings, ..Amount::default() }
+    fn mappings(mappings: u64) -> Resources {
+        Resources { mappings, ..Resources::default() }
     }
 
-    fn budget() -> Budget {
-        Budget { whole: mappings(1_000), own: OWN, held: HashMap::new() }
+    fn quotas() -> ResourceQuotas {
+        ResourceQuotas { whole: mappings(1_000), own: OWN, held: HashMap::new() }
     }
 
     /// As many as a user gets.
-    fn all(budget: &mut Budget, user: u32) -> u64 {
-        (0..).take_while(|_| budget.take(user, mappings(1)).is_ok()).count() as u64
+    fn all(quotas: &mut ResourceQuotas, user: u32) -> u64 {
+        (0..).take_while(|_| quotas.take(user, mappings(1)).is_ok()).count() as u64
     }
 
     #[test]
     fn each_user_gets_what_is_left_for_all_others() {
-        let mut budget = budget();
-        assert_eq!([1, 2, 3].map(|user| all(&mut budget, user)), [500, 250, 125]);
-        assert_eq!(all(&mut budget, OWN), 125);
-        assert_eq!(budget.take(4, mappings(1)), Err("memory mappings"));
-        assert_eq!(budget.take(4, mappings(0)), Ok(()));
-        budget.give_back(1, mappings(500));
-        assert_eq!(all(&mut budget, 4), 250);
+        let mut quotas = quotas();
+        assert_eq!([1, 2, 3].map(|user| all(&mut quotas, user)), [500, 250, 125]);
+        assert_eq!(all(&mut quotas, OWN), 125);
+        assert_eq!(quotas.take(4, mappings(1)), Err("memory mappings"));
+        assert_eq!(quotas.take(4, mappings(0)), Ok(()));
+        quotas.give_back(1, mappings(500));
+        assert_eq!(all(&mut quotas, 4), 250);
     }
 
     #[test]
     fn own_user_gets_everything() {
-        assert_eq!(all(&mut budget(), OWN), 1_000);
+        assert_eq!(all(&mut quotas(), OWN), 1_000);
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where the sockets of collectors are, and what becomes of those that the dead have left.
 
-use crate::program;
+use crate::procfs;
 use std::collections::hash_map::RandomState;
 use std::ffi::CString;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
@@ -129,7 +129,7 @@ fn rename(directory: &File, from: &[u8], to: &[u8]) -> io::Result<()> {
 /// Takes away a socket of this user at which nobody listens; whether somebody does.
 pub fn clear(path: &Path) -> bool {
     let is_own_socket =
-        |file: Metadata| file.file_type().is_socket() && file.uid() == program::user();
+        |file: Metadata| file.file_type().is_socket() && file.uid() == procfs::user();
     let is_socket = || path.symlink_metadata().is_ok_and(is_own_socket);
     match connect(path).map_err(|error| error.raw_os_error()) {
         // A full queue: the listener is alive, but slow.

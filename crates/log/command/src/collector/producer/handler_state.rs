@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What handlers keep in a program's segment, as events: numbers of counters and last events.
 
-use super::timer::Timer;
+use super::event_clock::EventClock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::{Duration, Instant};
 use tare_log_segment::record::{number_tag, short_tag, thread_record};
@@ -9,7 +9,7 @@ use tare_log_segment::{Channel, ChannelId, Configuration, Handler, Noted, Proces
 
 /// Counters that are read once a period.
 #[derive(Default)]
-pub struct Counters(Vec<Counter>);
+pub struct PeriodicCounters(Vec<Counter>);
 
 struct Counter {
     id: ChannelId,
@@ -17,7 +17,7 @@ struct Counter {
     next: Instant,
 }
 
-impl Counters {
+impl PeriodicCounters {
     /// What is in force for a channel is this now.
     pub fn learn(&mut self, id: ChannelId, configuration: Configuration) {
         self.0.retain(|counter| counter.id != id);
@@ -38,11 +38,11 @@ impl Counters {
     }
 
     /// Appends the numbers of those that it is time to read to `words`, where they are others
-    /// than before. They count as told once the words are in the file, see `tell`.
+    /// than before. They count as told once the words are in the file, see `acknowledge`.
     pub fn read(
         &mut self,
         process: &Process,
-        timer: Timer,
+        event_clock: EventClock,
         words: &mut Vec<u64>,
     ) -> Vec<(ChannelId, u64)> {
         let now = Instant::now();
@@ -51,14 +51,14 @@ impl Counters {
             // Where the collector was late, periods are left out, not made up for.
             let late = (now - counter.next).as_nanos() / counter.period.as_nanos();
             counter.next += counter.period * (late as u32 + 1);
-            told.extend(count(process, counter.id, timer, words));
+            told.extend(count(process, counter.id, event_clock, words));
         }
         told
     }
 }
 
 /// The numbers are in the file.
-pub fn tell(process: &Process, told: &[(ChannelId, u64)]) {
+pub fn acknowledge(process: &Process, told: &[(ChannelId, u64)]) {
     for (id, count) in told {
         process.channels[usize::from(*id)].counter_told.store(*count, Relaxed);
     }
@@ -68,7 +68,7 @@ pub fn tell(process: &Process, told: &[(ChannelId, u64)]) {
 fn count(
     process: &Process,
     id: ChannelId,
-    timer: Timer,
+    event_clock: EventClock,
     words: &mut Vec<u64>,
 ) -> Option<(ChannelId, u64)> {
     let channel: &Channel = process.channels.get(usize::from(id))?;
@@ -76,7 +76,7 @@ fn count(
     if counted == channel.counter_told.load(Relaxed) {
         return None;
     }
-    words.push(timer.now());
+    words.push(event_clock.now());
     match short_tag(id, counted as i64) {
         Some(tag) => words.push(tag),
         None => words.extend([number_tag(id), counted, 0]),
@@ -85,9 +85,9 @@ fn count(
 }
 
 /// Everything that is left when a process has ended.
-pub fn rest(process: &Process, timer: Timer, words: &mut Vec<u64>) {
+pub fn take_rest(process: &Process, event_clock: EventClock, words: &mut Vec<u64>) {
     for (id, channel) in process.opened() {
-        count(process, id, timer, words);
+        count(process, id, event_clock, words);
         if let Some(noted) = process.noted(channel) {
             note(&noted, words);
         }
