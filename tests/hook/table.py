@@ -13,7 +13,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PAGE = ROOT / "docs" / "internals" / "hook.md"
 CASES = HERE / "cases"
-SYMBOLS = ROOT / "crates" / "interpose" / "src" / "table.rs"
+SYMBOLS = ROOT / "crates" / "interpose" / "src" / "libc_functions.rs"
 HOOK = ROOT / "crates" / "hook" / "preload" / "src" / "lib.rs"
 LOG = ROOT / "crates" / "log" / "library" / "src" / "observer.rs"
 # Without a frame, and so not in the table of symbols: the function behind each group.

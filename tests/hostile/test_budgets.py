@@ -63,6 +63,19 @@ def numbers(file: Path, pid: int) -> pa.ChunkedArray:
     return table.filter(pc.equal(table["pid"], pid))["payload"]
 
 
+def test_nobody_logs_as_the_process_of_another_user(
+    compiled: Callable[[str], Path], open_to_all: Path
+) -> None:
+    program = Path(shutil.copy(compiled("awaited"), open_to_all))
+    with collecting(open_to_all) as collector, awaited(program, "another") as victim:
+        with attack("impostor", open_to_all / "socket", victim.pid) as impostor:
+            assert says(impostor) == "b'\\x00'"
+        go_on(victim)
+        told = ended(collector)
+    assert f"is refused: it belongs to process {victim.pid}" in told
+    assert len(numbers(open_to_all / "events.log", victim.pid)) == EVENTS
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("user", USERS)
 @pytest.mark.parametrize("name", ATTACKS)

@@ -52,6 +52,19 @@ def test_hooked_program_gets_its_memory_and_its_reads_are_searched(
     assert len(seen.keywords("in")) == threads + 101
 
 
+@pytest.mark.parametrize(
+    ("how", "printed"),
+    [("clone", "8, child 0"), ("forked", "-1, child 700")],
+)
+def test_process_that_shares_memory_limits_only_itself(
+    how: str, printed: str, restricted: Compile, tmp_path: Path
+) -> None:
+    command: list[str | Path] = [restricted("sharing"), how]
+    expected = plain(command, tmp_path)
+    assert (expected.code, expected.out) == (0, f"{printed}\n")
+    assert hooked(command, tmp_path, rules("needle", scope="all")).behaviour == expected
+
+
 def test_threads_keep_their_rings_however_many_they_are(logging: Path, tmp_path: Path) -> None:
     file = tmp_path / "events.log"
     totals = ran(file, logging, "syscall", 30, 1_000, TARE_LOG_RING="64K")

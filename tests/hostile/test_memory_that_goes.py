@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program sends memory that is taken away meanwhile."""
+"""A program sends or receives by way of memory that is taken away meanwhile."""
 
 from pathlib import Path
 
@@ -24,6 +24,28 @@ def test_truncated_file_is_sent_as_without_the_hook(
     # All of the first call that could not be read any more is counted.
     [row] = [row for row in seen.stats["functions"] if row["function"] == function]
     assert text == BLOCK or row["bytes_unseen"] > 0
+
+
+@pytest.mark.parametrize(
+    ("how", "printed"),
+    [
+        ("readv-over", "64 A"),
+        ("recvmsg-over", "64 A"),
+        ("readv", "8"),
+        ("recvmsg", "8"),
+        ("recvmmsg", "1"),
+        ("sendmsg", str(4 << 20)),
+        ("locked", "8192"),
+        ("truncated", "4096"),
+    ],
+)
+def test_arrays_and_memory_that_go_end_no_program(
+    how: str, printed: str, restricted: Compile, tmp_path: Path
+) -> None:
+    command: list[str | Path] = [restricted("receiving"), how]
+    expected = plain(command, tmp_path)
+    assert (expected.code, expected.out) == (0, f"{printed}\n")
+    assert hooked(command, tmp_path, rules("needle", scope="all")).behaviour == expected
 
 
 def test_blocked_bytes_do_not_leave_before_those_that_cannot_be_read(

@@ -23,6 +23,7 @@ pub fn said(refusal: Refusal) -> String {
         Refusal::TooSmall => "it has the wrong size",
         Refusal::NotOurs => "it is not a segment of Tare",
         Refusal::Strangers(user) => return format!("it belongs to user {user}"),
+        Refusal::OtherProcess(pid) => return format!("it belongs to process {pid}"),
         Refusal::OtherKind(_) => "it is a segment of another part of Tare",
         Refusal::OtherVersion(_) => "it has another version",
         Refusal::Damaged => "it is damaged",

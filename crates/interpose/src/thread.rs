@@ -99,6 +99,17 @@ impl<S: ThreadState> ThreadBlock<S> {
         unsafe { &*memory().cast() }
     }
 
+    /// Whether the calling process shares this memory with the one that it is of: after `vfork`, or
+    /// `clone` with CLONE_VM. Not known where system calls are forbidden.
+    pub fn is_of_another_process(&self) -> bool {
+        if syscall::are_forbidden() {
+            return false;
+        }
+        self.identity();
+        let known = known_process();
+        known != 0 && known != syscall::getpid()
+    }
+
     /// Process and thread number, found out anew after a fork of any kind.
     #[inline]
     pub fn identity(&self) -> (u32, u32) {

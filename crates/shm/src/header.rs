@@ -45,6 +45,8 @@ pub enum Refusal {
     NotOurs,
     /// It belongs to this user, with whom nothing is shared.
     Strangers(u32),
+    /// It says that it is of this process, which is not the one that sent it.
+    OtherProcess(u32),
     OtherKind(u32),
     OtherVersion(u32),
     /// A field has a value that no writer gives it.

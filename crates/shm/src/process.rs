@@ -16,20 +16,13 @@ pub fn own_start_time() -> Option<u64> {
 
 /// The PID namespace of this process, by its inode; `None` without /proc.
 pub fn pid_namespace() -> Option<u64> {
-    Some(status(c"/proc/self/ns/pid")?.st_ino)
+    Some(syscall::stat(c"/proc/self/ns/pid").ok()?.st_ino)
 }
 
 /// Whether this process has only the calling thread; not known without /proc.
 pub fn has_one_thread() -> bool {
     // A folder with one folder for each thread: that many links, its name and ".".
-    status(c"/proc/self/task").is_some_and(|status| status.st_nlink == 3)
-}
-
-fn status(path: &CStr) -> Option<libc::stat> {
-    let fd = syscall::open(path, libc::O_RDONLY).ok()?;
-    let status = syscall::fstat(fd);
-    syscall::close(fd);
-    status.ok()
+    syscall::stat(c"/proc/self/task").is_ok_and(|status| status.st_nlink == 3)
 }
 
 /// In small parts: the caller may be on the stack of a signal handler.

@@ -178,6 +178,19 @@ pub fn fstat(fd: c_int) -> Result<libc::stat, Errno> {
     }
 }
 
+/// As `fstat`, without a descriptor: for a moment it would have a number that the program expects to
+/// be free.
+pub fn stat(path: &CStr) -> Result<libc::stat, Errno> {
+    let mut status = MaybeUninit::<libc::stat>::uninit();
+    let (path, status_at) = (path.as_ptr().addr(), status.as_mut_ptr().addr());
+    let arguments = [libc::AT_FDCWD as usize, path, status_at, 0, 0, 0];
+    // SAFETY: as for `fstat`.
+    unsafe {
+        call(libc::SYS_newfstatat, arguments)?;
+        Ok(status.assume_init())
+    }
+}
+
 /// The device of the file system of `fd`, as `fstat` says it. The file system is not asked: one of
 /// FUSE need not answer.
 pub fn device(fd: c_int) -> Result<u64, Errno> {

@@ -4,7 +4,7 @@
 use std::io::BufRead;
 use tare_command::processes;
 use tare_log_file::Boot;
-use tare_shm::process;
+use tare_shm::{Header, process};
 
 /// Of USER_HZ, in which proc_pid_stat(5) has times: 100 on all architectures of Linux 6.
 const NS_PER_TICK: i64 = 10_000_000;
@@ -52,6 +52,14 @@ pub fn started_at(pid: u32, ticks: u64) -> bool {
     }
     let is_it = |start| is_same_start(ticks, start, ahead_of_this(pid, "boottime "));
     process::start_time(pid).is_some_and(is_it)
+}
+
+/// Whether a segment is of process `pid`. Of one that is no more, only its number is known.
+pub fn is_owner(pid: u32, header: Header) -> bool {
+    match own_pid(pid) {
+        Some(own) => own == header.owner_pid && started_at(pid, header.owner_start),
+        None => pid == header.owner_pid,
+    }
 }
 
 /// The same moment, counted by a process whose clock is ahead, and by this one.

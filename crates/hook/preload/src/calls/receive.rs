@@ -3,10 +3,12 @@
 
 use crate::calls::socket::moving;
 use crate::connection::Flow;
-use crate::memory::kernel_copy::Copied;
+use crate::memory::asked::Asked;
+use crate::memory::kernel_copy::{self, Copied};
 use crate::memory::vectors::{Vectors, array, one};
 use crate::record::hook::{DESCRIPTORS, Hook};
 use crate::search::{Outcome, Search};
+use core::cell::Cell;
 use core::ffi::c_int;
 use libc::{c_void, iovec, mmsghdr, msghdr, size_t, ssize_t};
 use tare_hook_segment::{Direction, Symbol};
@@ -25,7 +27,7 @@ pub fn buffer(
 ) -> ssize_t {
     moving(symbol, Direction::In, fd, pass, call, |search, result| {
         // SAFETY: the call has just written `result` bytes there, or as many as fit.
-        unsafe { came(search, &one(buffer, length), result as usize, flags) }
+        unsafe { came_into(search, &one(buffer, length), result as usize, flags) }
     })
 }
 
@@ -38,9 +40,14 @@ pub fn vectors(
     count: c_int,
     call: impl FnOnce() -> ssize_t,
 ) -> ssize_t {
-    moving(symbol, Direction::In, fd, pass, call, |search, result| {
-        // SAFETY: the call has just read these vectors and written `result` bytes through them.
-        unsafe { came(search, array(vectors, count as usize), result as usize, 0) }
+    let asked = Cell::new(Asked::Nothing);
+    let look = |_: &Search<'_>| {
+        asked.set(Asked::of(vectors, usize::try_from(count).unwrap_or(0)));
+        Outcome::Pass
+    };
+    moving(symbol, Direction::In, fd, look, call, |search, result| {
+        // SAFETY: the call has just written `result` bytes there.
+        unsafe { came(search, &asked.get(), result as usize, 0) }
     })
 }
 
@@ -53,20 +60,32 @@ pub fn message(
     flags: c_int,
     call: impl FnOnce() -> ssize_t,
 ) -> ssize_t {
-    let result = moving(symbol, Direction::In, fd, pass, call, |search, result| {
+    let asked = Cell::new(None);
+    let look = |_: &Search<'_>| {
+        asked.set(Message::of(message));
+        Outcome::Pass
+    };
+    let result = moving(symbol, Direction::In, fd, look, call, |search, result| {
+        let Some(asked) = asked.get() else {
+            search.skipped(result as usize);
+            return Outcome::Pass;
+        };
         // SAFETY: the call has just filled this message.
         unsafe {
-            let outcome = message_came(search, &*message, result as usize, flags);
+            let (header, buffers) = asked.filled(message);
+            let outcome = message_came(search, &header, &buffers, result as usize, flags);
             if outcome == Outcome::Block {
-                withhold(&*message);
+                withhold(&header);
             }
             outcome
         }
     });
-    if result == 0 {
+    if result == 0
+        && let Some(asked) = asked.get()
+    {
         // Descriptors can come without bytes.
         // SAFETY: the call has just filled this message.
-        unsafe { renew(&*message) };
+        unsafe { renew(&asked.filled(message).0) };
     }
     result
 }
@@ -81,30 +100,76 @@ pub fn messages(
     call: impl FnOnce() -> c_int,
 ) -> c_int {
     moving(symbol, Direction::In, fd, pass, call, |search, result| {
-        // SAFETY: the call has just filled the first `result` messages.
-        let messages = unsafe { core::slice::from_raw_parts_mut(messages, result as usize) };
-        for number in 0..messages.len() {
+        let filled = |number: usize| {
+            let message = messages.wrapping_add(number);
+            // SAFETY: the call has just filled it.
+            let in_place = || syscall::are_forbidden().then(|| unsafe { message.read() });
+            kernel_copy::value(message).or_else(in_place)
+        };
+        for number in 0..result as usize {
             let datagram = Flow::default();
             let search = search.of_message(&datagram);
-            let message = &mut messages[number];
-            let length = message.msg_len as usize;
+            let Some(message) = filled(number) else { continue };
+            let (header, length) = (message.msg_hdr, message.msg_len as usize);
+            // Copied once the bytes are there: the array of messages can be long.
+            let buffers = if syscall::are_forbidden() { Asked::InPlace } else { Asked::Many };
+            let buffers = buffers(header.msg_iov, header.msg_iovlen);
             // SAFETY: the call has just filled this message.
-            if unsafe { message_came(&search, &message.msg_hdr, length, flags) } == Outcome::Pass {
+            if unsafe { message_came(&search, &header, &buffers, length, flags) } == Outcome::Pass {
                 continue;
             }
             if search.kind.is_stream() {
                 // The program gets an error, and looks at none of them.
-                // SAFETY: the call has just filled these messages.
-                messages.iter().for_each(|message| unsafe { withhold(&message.msg_hdr) });
+                for message in (0..result as usize).filter_map(filled) {
+                    // SAFETY: the call has just filled it.
+                    unsafe { withhold(&message.msg_hdr) };
+                }
                 return Outcome::Block;
             }
             // The datagrams around it are the program's: this one arrives empty.
-            message.msg_len = 0;
             // SAFETY: the call has just filled this message.
-            unsafe { withhold(&message.msg_hdr) };
+            unsafe {
+                (*messages.add(number)).msg_len = 0;
+                withhold(&header);
+            }
         }
         Outcome::Pass
     })
+}
+
+/// What a `recvmsg` asks for.
+#[derive(Clone, Copy)]
+struct Message {
+    /// `None` where no system call may copy it.
+    header: Option<msghdr>,
+    buffers: Asked,
+}
+
+impl Message {
+    fn of(message: *const msghdr) -> Option<Self> {
+        if syscall::are_forbidden() {
+            return Some(Self { header: None, buffers: Asked::Nothing });
+        }
+        let header = kernel_copy::value(message)?;
+        let buffers = Asked::of(header.msg_iov, header.msg_iovlen);
+        Some(Self { header: Some(header), buffers })
+    }
+
+    /// The header with what the kernel has written into it, and the buffers.
+    ///
+    /// # Safety
+    /// A call that succeeded has just filled `message`.
+    unsafe fn filled(&self, message: *const msghdr) -> (msghdr, Asked) {
+        let Some(header) = self.header else {
+            // SAFETY: promised by the caller.
+            let header = unsafe { message.read() };
+            return (header, Asked::InPlace(header.msg_iov, header.msg_iovlen));
+        };
+        let has_control = header.msg_controllen > 0;
+        let now = if has_control { kernel_copy::value(message) } else { None };
+        let length = now.map_or(0, |now| now.msg_controllen.min(header.msg_controllen));
+        (msghdr { msg_controllen: length, ..header }, self.buffers)
+    }
 }
 
 fn pass(_: &Search<'_>) -> Outcome {
@@ -112,17 +177,18 @@ fn pass(_: &Search<'_>) -> Outcome {
 }
 
 /// # Safety
-/// `message` was filled by a call that succeeded and moved `length` bytes.
+/// `message` was filled by a call that succeeded and moved `length` bytes into `buffers`.
 unsafe fn message_came(
     search: &Search<'_>,
     message: &msghdr,
+    buffers: &Asked,
     length: usize,
     flags: c_int,
 ) -> Outcome {
     // SAFETY: promised by the caller.
     unsafe {
         renew(message);
-        came(search, array(message.msg_iov, message.msg_iovlen), length, flags)
+        came(search, buffers, length, flags)
     }
 }
 
@@ -140,26 +206,65 @@ unsafe fn withhold(message: &msghdr) {
 }
 
 /// # Safety
-/// A call that succeeded has moved `length` bytes by way of these vectors.
+/// A call that succeeded has moved `length` bytes into these buffers.
 #[inline]
-unsafe fn came(search: &Search<'_>, vectors: &[iovec], length: usize, flags: c_int) -> Outcome {
-    if flags & (libc::MSG_PEEK | libc::MSG_ERRQUEUE) != 0 {
-        // The bytes will come again, or are no bytes of the stream.
+unsafe fn came(search: &Search<'_>, asked: &Asked, length: usize, flags: c_int) -> Outcome {
+    match asked {
+        // SAFETY: promised by the caller.
+        Asked::Few(few, count) => unsafe { came_into(search, &few[..*count], length, flags) },
+        Asked::InPlace(first, count) => {
+            // SAFETY: as above.
+            unsafe { came_into(search, array(*first, *count), length, flags) }
+        }
+        Asked::Many(first, count) if is_searched(search, flags, length) => {
+            search.passed(Copied::array(*first, *count, length), length)
+        }
+        Asked::Many(..) => Outcome::Pass,
+        Asked::Nothing => {
+            search.skipped(length);
+            Outcome::Pass
+        }
+    }
+}
+
+/// As `came`.
+///
+/// # Safety
+/// As of `came`.
+#[inline]
+unsafe fn came_into(
+    search: &Search<'_>,
+    buffers: &[iovec],
+    length: usize,
+    flags: c_int,
+) -> Outcome {
+    if !is_searched(search, flags, length) {
         return Outcome::Pass;
     }
-    // Only TCP discards what it is asked to truncate; other streams deliver it.
-    let is_truncated = flags & libc::MSG_TRUNC != 0;
-    if is_truncated && search.kind == Kind::Tcp || flags & libc::MSG_OOB != 0 {
-        search.skipped(length);
-        return Outcome::Pass;
-    }
-    if is_truncated {
-        // The number may be TCP's by now, through a call that was not seen: then nothing was
-        // written, wherever the program's buffers are.
-        return search.passed(Copied::array(vectors.as_ptr(), vectors.len(), length), length);
+    // With MSG_TRUNC, the number may be TCP's by now, through a call that was not seen: then nothing
+    // was written. With MSG_WAITALL, a part is written before the call waits, and may be gone.
+    let is_waiting = flags & libc::MSG_WAITALL != 0 && !syscall::are_forbidden();
+    if flags & libc::MSG_TRUNC != 0 || is_waiting {
+        return search.passed(Copied::array(buffers.as_ptr(), buffers.len(), length), length);
     }
     // SAFETY: promised by the caller.
-    search.passed(unsafe { Vectors::new(vectors, length) }, length)
+    search.passed(unsafe { Vectors::new(buffers, length) }, length)
+}
+
+/// Whether these bytes are to be searched; else it has done what is to be done about them.
+#[inline]
+fn is_searched(search: &Search<'_>, flags: c_int, length: usize) -> bool {
+    if flags & (libc::MSG_PEEK | libc::MSG_ERRQUEUE) != 0 {
+        // The bytes will come again, or are no bytes of the stream.
+        return false;
+    }
+    // Only TCP discards what it is asked to truncate; other streams deliver it.
+    let is_discarded = flags & libc::MSG_TRUNC != 0 && search.kind == Kind::Tcp;
+    if is_discarded || flags & libc::MSG_OOB != 0 {
+        search.skipped(length);
+        return false;
+    }
+    true
 }
 
 /// Forgets what was known under the numbers of descriptors that came with a message.

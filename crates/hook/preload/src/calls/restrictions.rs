@@ -11,11 +11,12 @@ use tare_interpose::Restriction;
 use tare_shm::{memory, syscall};
 
 pub fn observe(number: c_long, first: usize, second: usize, third: usize) {
-    // A child of vfork restricts itself, not the parent whose memory it uses.
-    if Thread::get().is_borrowed() {
+    let restriction = Restriction::of(number, first, second, third);
+    // A child that has its parent's memory restricts itself alone.
+    if restriction.is_none() || Thread::get().is_of_another_process() {
         return;
     }
-    match Restriction::of(number, first, second, third) {
+    match restriction {
         Some(Restriction::SystemCalls) => forbid_system_calls(),
         Some(Restriction::TickCounter) => replace_counter(),
         Some(Restriction::All) => {

@@ -6,7 +6,6 @@ use crate::calls::chunked_send;
 use crate::calls::socket::moving;
 use crate::connection::Flow;
 use crate::memory::kernel_copy::{self, Copied};
-use crate::memory::vectors::array;
 use crate::search::{Outcome, Search};
 use core::cell::Cell;
 use core::ffi::{c_int, c_uint};
@@ -91,10 +90,7 @@ fn whole_message(
         fd,
         |search| rehearse(search, |search| message_ahead(search, message, flags)),
         || call(message),
-        |search, result| {
-            // SAFETY: the call has just read this message.
-            message_went(search, unsafe { &*message }, result as usize, flags)
-        },
+        |search, result| message_went(search, kernel_copy::value(message), result as usize, flags),
     )
 }
 
@@ -121,13 +117,13 @@ pub fn messages(
         },
         || call(allowed.get()),
         |search, result| {
-            // SAFETY: the call has just sent the first `result` messages.
-            let sent = unsafe { array(messages.cast_const(), result as usize) };
-            for message in sent {
+            for number in 0..result as usize {
                 let datagram = Flow::default();
                 let search = search.of_message(&datagram);
-                let length = message.msg_len as usize;
-                let outcome = message_went(&search, &message.msg_hdr, length, flags);
+                let sent = kernel_copy::value(messages.wrapping_add(number));
+                let length = sent.map_or(0, |sent| sent.msg_len as usize);
+                let header = sent.map(|sent| sent.msg_hdr);
+                let outcome = message_went(&search, header, length, flags);
                 if outcome == Outcome::Block && search.kind.is_stream() {
                     return Outcome::Block;
                 }
@@ -182,8 +178,18 @@ fn went(search: &Search<'_>, bytes: Copied, length: usize, flags: c_int) -> Outc
     search.passed(bytes, length)
 }
 
-/// A call that succeeded has taken `length` bytes of `message`.
-fn message_went(search: &Search<'_>, message: &msghdr, length: usize, flags: c_int) -> Outcome {
+/// A call that succeeded has taken `length` bytes of `message`; `None` if it cannot be copied, as
+/// another thread may have taken it away while the call waited.
+fn message_went(
+    search: &Search<'_>,
+    message: Option<msghdr>,
+    length: usize,
+    flags: c_int,
+) -> Outcome {
+    let Some(message) = message else {
+        search.skipped(length);
+        return Outcome::Pass;
+    };
     went(search, Copied::array(message.msg_iov, message.msg_iovlen, length), length, flags)
 }
 

@@ -11,7 +11,7 @@ use libc::{c_void, iovec};
 use tare_shm::syscall::{self, Errno};
 
 /// Buffers that one call reads from.
-const TOGETHER: usize = 8;
+pub const TOGETHER: usize = 8;
 
 /// Buffers of the program, up to a number of bytes.
 #[derive(Clone, Copy)]
@@ -118,6 +118,14 @@ pub fn copy<T>(from: *const T, to: &mut [MaybeUninit<T>]) -> Result<(), Errno> {
         got if got == length => Ok(()),
         _ => Err(Errno(libc::EFAULT)),
     }
+}
+
+/// The program's value, which may not be there.
+pub fn value<T: Copy>(from: *const T) -> Option<T> {
+    let mut value = MaybeUninit::uninit();
+    copy(from, core::slice::from_mut(&mut value)).ok()?;
+    // SAFETY: just copied; the types are C's, of which any bytes are values.
+    Some(unsafe { value.assume_init() })
 }
 
 /// Reads from memory of this process, as far as it can be read and finds room. Of more buffers than

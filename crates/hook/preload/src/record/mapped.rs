@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is still mapped of the segments after the program has limited its memory.
+//! What is still mapped of the segments after the program has limited its memory: what a thread has
+//! used before is. So it does not matter what other threads do meanwhile, or what a signal handler
+//! has interrupted.
 
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
@@ -8,8 +10,11 @@ use tare_hook_segment::{RINGS, SHARDS, TABLE};
 static IS_SHRUNK: AtomicBool = AtomicBool::new(false);
 /// A bit for each ring that a thread of this process has had.
 static KEPT: [AtomicU64; RINGS / 64] = [const { AtomicU64::new(0) }; RINGS / 64];
-/// 1 + the only copy of the statistics that is mapped; 0 for all.
-static ONLY_SHARD: AtomicU32 = AtomicU32::new(0);
+/// A bit for each copy of the statistics that a thread of this process, or of those that it was forked
+/// from, has counted in; and `CLOSED`.
+static SHARDS_IN_USE: AtomicU32 = AtomicU32::new(0);
+/// No other copies are mapped.
+const CLOSED: u32 = 1 << 31;
 /// The last place of each table that is mapped.
 static MASK: AtomicU32 = AtomicU32::new(TABLE as u32 - 1);
 
@@ -37,14 +42,24 @@ pub fn is_kept(place: usize) -> bool {
 /// The copy of the statistics that a thread counts in.
 #[inline]
 pub fn shard(tid: u32) -> usize {
-    match ONLY_SHARD.load(Relaxed) {
-        0 => tid as usize % SHARDS,
-        only => only as usize - 1,
+    let own = tid as usize % SHARDS;
+    if SHARDS_IN_USE.load(Relaxed) & 1 << own != 0 { own } else { claim_shard(own) }
+}
+
+#[cold]
+fn claim_shard(own: usize) -> usize {
+    let claim = |used: u32| (used & CLOSED == 0).then_some(used | 1 << own);
+    match SHARDS_IN_USE.fetch_update(SeqCst, SeqCst, claim) {
+        Ok(_) => own,
+        Err(used) if used & 1 << own != 0 => own,
+        Err(used) => used.trailing_zeros() as usize,
     }
 }
 
-pub fn keep_only_shard(place: usize) {
-    ONLY_SHARD.store(place as u32 + 1, Relaxed);
+/// No further copies come into use from now on. Whether this one is.
+pub fn close_shards() -> impl Fn(usize) -> bool {
+    let used = SHARDS_IN_USE.fetch_or(CLOSED, SeqCst);
+    move |place| used & 1 << place != 0
 }
 
 /// As `Control::view_of` takes it.

@@ -21,10 +21,9 @@ pub fn shrink() {
         return;
     }
     unmap_rings(hook.shared);
-    // Another thread could be anywhere in the statistics and tables, as could a search that a
-    // signal handler interrupts.
+    unmap_shards(hook.shared, thread.identity().1);
+    // Another thread could be anywhere in the tables, as could a search that is interrupted here.
     if process::has_one_thread() && thread.state.searching.load(Relaxed) == 0 {
-        unmap_shards(hook.shared, mapped::shard(thread.identity().1));
         mapped::keep_tables_up_to(hook.control.mask(SPARE_ENTRIES));
     }
     unmap_rules(hook.control);
@@ -45,15 +44,14 @@ fn unmap_rings(shared: &Shared) {
     }
 }
 
-/// All but one. Only for the only thread.
-fn unmap_shards(shared: &Shared, kept: usize) {
-    mapped::keep_only_shard(kept);
+fn unmap_shards(shared: &Shared, tid: u32) {
+    mapped::shard(tid);
+    let is_used = mapped::close_shards();
     let first = (&raw const shared.statistics).addr();
     let end = |place: usize| first + place * size_of::<Statistics>();
-    // SAFETY: this thread counts in the one that is kept, as will all that it starts.
-    unsafe {
-        unmap(end(0)..end(kept));
-        unmap(end(kept + 1)..end(SHARDS));
+    for place in (0..SHARDS).filter(|place| !is_used(*place)) {
+        // SAFETY: no thread counts in it, or will.
+        unsafe { unmap(end(place)..end(place + 1)) };
     }
 }
 

@@ -72,6 +72,19 @@ impl Search<'_> {
     /// number it says. `None` where no rule wants these bytes, and where they were given up.
     #[inline]
     fn run(&self, bytes: impl Bytes, everything: bool) -> Option<(Outcome, usize)> {
+        let searching = &Thread::get().state.searching;
+        // Not by one instruction: only handlers of this thread come in between, and set it back.
+        let before = searching.load(Relaxed);
+        searching.store(1, Relaxed);
+        compiler_fence(AcqRel);
+        let found = self.under_newest(bytes, everything);
+        compiler_fence(AcqRel);
+        searching.store(before, Relaxed);
+        found
+    }
+
+    #[inline]
+    fn under_newest(&self, bytes: impl Bytes, everything: bool) -> Option<(Outcome, usize)> {
         if self.kind.is_stream() && self.flow.is_open() {
             // Bytes that cannot be seen decide nothing.
             let _ = bytes.each(ENOUGH, |part| {
@@ -104,27 +117,8 @@ impl Search<'_> {
         http << Scope::Http as u32 | tcp << Scope::Tcp as u32 | 1 << Scope::All as u32
     }
 
-    /// Searches under these rules, `Torn` if they have changed meanwhile.
     #[inline]
     fn under(
-        &self,
-        view: View<'_>,
-        bytes: impl Bytes,
-        everything: bool,
-    ) -> Result<(Outcome, usize), Torn> {
-        let searching = &Thread::get().state.searching;
-        // Not by one instruction: only handlers of this thread come in between, and set it back.
-        let before = searching.load(Relaxed);
-        searching.store(1, Relaxed);
-        compiler_fence(AcqRel);
-        let found = self.marked(view, bytes, everything);
-        compiler_fence(AcqRel);
-        searching.store(before, Relaxed);
-        found
-    }
-
-    #[inline]
-    fn marked(
         &self,
         view: View<'_>,
         bytes: impl Bytes,

@@ -81,8 +81,9 @@ impl Listening {
         let listener = UnixListener::bind(&place)?;
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW);
-        let file = fs::set_permissions(&place, Permissions::from_mode(mode))
-            .and_then(|()| options.open(&place))
+        let file = options
+            .open(&place)
+            .and_then(|file| set_mode(&file, mode).map(|()| file))
             .and_then(|file| rename(&parent, hidden.as_bytes(), name.as_bytes()).map(|()| file))
             .inspect_err(|_| drop(fs::remove_file(&place)))?;
         let listener = ManuallyDrop::new(listener);
@@ -107,6 +108,17 @@ impl Drop for Listening {
             let _ = fs::remove_file(&self.path);
         }
     }
+}
+
+/// Sets the permissions of the socket that was made, whatever another user has put under its name
+/// meanwhile.
+fn set_mode(socket: &File, mode: u32) -> io::Result<()> {
+    let status = socket.metadata()?;
+    if !status.file_type().is_socket() || status.uid() != procfs::user() {
+        return Err(io::Error::other("another user has replaced it"));
+    }
+    let place = format!("/proc/self/fd/{}", socket.as_raw_fd());
+    fs::set_permissions(place, Permissions::from_mode(mode))
 }
 
 /// Renames a file within a directory, unless the new name is taken.
@@ -219,6 +231,23 @@ mod tests {
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "nothing else is left");
         drop(socket);
         fs::remove_dir(&folder).unwrap();
+    }
+
+    #[test]
+    fn what_another_user_has_put_there_keeps_its_mode() {
+        let folder = own_place("replaced");
+        fs::create_dir(&folder).unwrap();
+        let (file, link) = (folder.join("file"), folder.join("link"));
+        fs::write(&file, "").unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        for path in [&file, &link] {
+            let mut options = OpenOptions::new();
+            options.read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW);
+            assert!(set_mode(&options.open(path).unwrap(), 0o666).is_err());
+        }
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

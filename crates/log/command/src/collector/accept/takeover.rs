@@ -113,9 +113,7 @@ fn belongs(segment: &OwnedFd, pid: u32, socket: &[PathBuf]) -> bool {
     });
     // SAFETY: what it gave out is used no more.
     unsafe { segment.unmap() };
-    let is_owner = procfs::own_pid(pid) == Some(header.owner_pid)
-        && procfs::started_at(pid, header.owner_start);
-    told && is_owner
+    told && procfs::is_owner(pid, header)
 }
 
 /// Whether a program means this socket by a path. Paths are only compared: to look at one takes for

@@ -136,6 +136,14 @@ impl Producer {
         let raw = fd.as_raw_fd();
         let mapped = size_of::<Process>();
         let segment = Segment::open_begun(raw, KIND, VERSION, Access::ReadWrite, mapped)?;
+        // Its events would stand in the file as those of another program.
+        let is_known = connection.is_none() || user == procfs::user();
+        if !is_known && !procfs::is_owner(pid, segment.header()) {
+            let owner = segment.header().owner_pid;
+            // SAFETY: nothing of it is used after this.
+            unsafe { segment.unmap() };
+            return Err(Refusal::OtherProcess(owner).into());
+        }
         // SAFETY: nothing of it is used after this.
         let served = serve(&segment, raw).inspect_err(|_| unsafe { segment.unmap() });
         let (process, ring_words) = served?;

@@ -246,7 +246,7 @@ impl Ring {
             [&name[..8], &name[8..]].map(|half| half.try_into().map_or(0, u64::from_le_bytes));
         Oldest::note(&self.head().freed, &Known { tail: to, tid, name, ..Known::default() });
         let mut at = from;
-        loop {
+        for _ in 0..MOVES {
             self.look_at_tail();
             let Err(now) = self.head().indices.free(at, to) else {
                 self.tail = Some(to);
@@ -302,10 +302,13 @@ impl Ring {
     }
 }
 
+/// How often a thread can move the tail meanwhile: one that overwrites moves it by a sixteenth of the
+/// ring each time. Another may do so as often as it likes.
+const MOVES: u32 = 32;
+
 /// What is known of the tail, as last seen at `tail` or where it is by now.
 fn settled(head: &RingHead, mut tail: u64) -> Known {
-    // A thread that overwrites moves it by a sixteenth of the ring each time.
-    for _ in 0..32 {
+    for _ in 0..MOVES {
         let known = head.oldest(tail);
         fence(Acquire);
         let now = head.indices.tail();
