@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Symbolic links and pipes of another user in a folder where a command of root works."""
+"""Symbolic links, files and pipes of another user in a folder where a command of root works."""
 
 import os
 import signal
 import socket
 import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.hostile.conftest import NOBODY
+from tests.hostile.conftest import AS_NOBODY, NOBODY
 from tests.waiting import SECONDS, wait_for
 
 from tare.native import native
 
-HOOK, LOG = native("bin", "tare-hook"), native("bin", "tare-log")
+HOOK, LINK, LOG = (native("bin", f"tare-{layer}") for layer in ("hook", "link", "log"))
 RULES = "[[rule]]\nkeywords = ['one']\n"
 
 
@@ -61,31 +64,41 @@ def events(tmp_path: Path) -> Path:
     return file
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        (LOG, "export", "--to", "chrome", "--out", "planted", "EVENTS"),
-        (LOG, "stats", "--flame", "planted", "EVENTS"),
-        (LOG, "sync", "--file", "planted", "127.0.0.1:9"),
-        (native("bin", "tare-load"), "http", "--out", "planted", "http://SERVER"),
-        (native("bin", "tare-spans"), "receive", "--out", "planted", "--grpc", "127.0.0.1:0"),
-        (native("bin", "tare-spans"), "decode", "--out", "planted"),
-        ("env", "TARE_LINK_LOG=planted", native("bin", "tare-link"), "--", "true"),
-    ],
-    ids=["export", "flame", "sync", "load", "spans-receive", "spans-decode", "link"],
-)
-def test_no_result_goes_where_a_link_of_another_user_leads(
-    words: tuple[object, ...], events: Path, open_to_all: Path, tmp_path: Path
-) -> None:
-    secret = tmp_path / "secret"
-    secret.write_text("secret")
-    plant(open_to_all / "planted", secret)
+REPLACED = {
+    "export": (LOG, "export", "--to", "chrome", "--out", "planted", "EVENTS"),
+    "flame": (LOG, "stats", "--flame", "planted", "EVENTS"),
+}
+"""Commands that replace a regular file `planted` as a whole, or write to a pipe."""
+
+WRITTEN = {
+    "sync": (LOG, "sync", "--file", "planted", "127.0.0.1:9"),
+    "log": (LOG, "run", "--out", "planted", "--", "true"),
+    "hook": (HOOK, "--events", "planted", "--", "true"),
+    "load": (native("bin", "tare-load"), "http", "--out", "planted", "http://SERVER"),
+    "spans-receive": (
+        *(native("bin", "tare-spans"), "receive", "--out", "planted"),
+        *("--grpc", "127.0.0.1:0"),
+    ),
+    "spans-decode": (native("bin", "tare-spans"), "decode", "--out", "planted"),
+    "link": ("env", "TARE_LINK_LOG=planted", LINK, "--", "true"),
+}
+"""Commands that write to the file `planted` if there is one."""
+
+FOLDERS = {
+    "ctf": (LOG, "export", "--to", "ctf", "--out", "planted", "EVENTS"),
+    "ctf-slash": (LOG, "export", "--to", "ctf", "--out", "planted/", "EVENTS"),
+}
+"""Commands that write to a folder `planted`."""
+
+
+def refuse(words: tuple[object, ...], events: Path, folder: Path, what: str) -> None:
+    """Fails unless the command reports that `planted` is another user's."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         here = f"127.0.0.1:{server.getsockname()[1]}"
         command = [str(events if word == "EVENTS" else word) for word in words]
         done = subprocess.run(
             [word.replace("SERVER", here) for word in command],
-            cwd=open_to_all,
+            cwd=folder,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -93,8 +106,123 @@ def test_no_result_goes_where_a_link_of_another_user_leads(
             timeout=SECONDS,
         )
     assert done.returncode == 2
-    assert f"it is a symbolic link of user {NOBODY}" in done.stderr
+    assert f"it {what} user {NOBODY}" in done.stderr
+
+
+def cases(commands: Mapping[str, tuple[object, ...]]) -> "pytest.MarkDecorator":
+    return pytest.mark.parametrize("words", list(commands.values()), ids=list(commands))
+
+
+@cases(REPLACED | WRITTEN)
+def test_no_result_goes_where_a_link_of_another_user_leads(
+    words: tuple[object, ...], events: Path, open_to_all: Path, tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("secret")
+    plant(open_to_all / "planted", secret)
+    refuse(words, events, open_to_all, "is a symbolic link of")
     assert secret.read_text() == "secret"
+
+
+@cases(FOLDERS)
+def test_no_results_go_into_a_folder_where_a_link_of_another_user_leads(
+    words: tuple[object, ...], events: Path, open_to_all: Path, tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    plant(open_to_all / "planted", secret)
+    refuse(words, events, open_to_all, "is a symbolic link of")
+    assert not list(secret.iterdir())
+
+
+@cases(WRITTEN)
+def test_no_result_goes_to_a_file_of_another_user(
+    words: tuple[object, ...], events: Path, open_to_all: Path
+) -> None:
+    as_nobody(open_to_all, "touch planted")
+    refuse(words, events, open_to_all, "belongs to")
+    assert (open_to_all / "planted").read_bytes() == b""
+
+
+@cases(REPLACED | WRITTEN)
+def test_no_result_goes_to_a_pipe_of_another_user(
+    words: tuple[object, ...], events: Path, open_to_all: Path
+) -> None:
+    as_nobody(open_to_all, "mkfifo planted")
+    with read_by_nobody(open_to_all / "planted"):
+        refuse(words, events, open_to_all, "belongs to")
+
+
+def as_nobody(folder: Path, script: str) -> None:
+    subprocess.run([*AS_NOBODY, "sh", "-ec", script], check=True, cwd=folder, timeout=SECONDS)
+
+
+@contextmanager
+def read_by_nobody(pipe: Path) -> Iterator[None]:
+    """Fails if anything is written to the pipe meanwhile."""
+    command = [*AS_NOBODY, "cat", str(pipe)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as reader:
+        try:
+            yield
+        finally:
+            reader.kill()
+        assert reader.stdout is not None
+        assert reader.stdout.read() == b""
+
+
+@pytest.mark.parametrize("command", [(HOOK,), (LINK,), (LOG, "run")], ids=["hook", "link", "log"])
+def test_costs_that_another_user_makes_a_pipe_are_replaced(
+    command: tuple[object, ...], open_to_all: Path, tmp_path: Path
+) -> None:
+    costs, begun = open_to_all / "costs", tmp_path / "begun"
+    words = map(str, (*command, "--costs", costs, "--"))
+    program = ["sh", "-c", f"touch {begun}; exec sleep {2 * SECONDS}"]
+    with subprocess.Popen([*words, *program], cwd=tmp_path) as process:
+        try:
+            wait_for(begun.exists)
+            as_nobody(open_to_all, "mkfifo pipe; mv -f pipe costs")
+            wait_for(lambda: costs.is_file() and costs.stat().st_size > 0)
+            process.terminate()
+            process.wait(SECONDS)
+        finally:
+            process.kill()
+
+
+CONNECT = """
+import socket
+input()
+with socket.create_server(("127.0.0.1", 0)) as server:
+    with socket.create_connection(server.getsockname()) as one, server.accept()[0] as other:
+        one.sendall(b"1")
+        other.recv(1)
+"""
+
+
+@pytest.mark.parametrize(
+    "planted", ["ln -s SECRET", "touch", "mkfifo"], ids=["link", "file", "pipe"]
+)
+def test_linked_program_does_not_log_where_another_user_wants(
+    planted: str, open_to_all: Path, tmp_path: Path
+) -> None:
+    log, secret = open_to_all / "log", tmp_path / "secret"
+    secret.touch()
+    command = [LINK, "--eager", "--", sys.executable, "-c", f"print(flush=True){CONNECT}"]
+    environment = os.environ | {"TARE_LINK_LOG": str(log)}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe) as program:
+        try:
+            assert program.stdout is not None
+            assert program.stdout.readline() == b"\n"
+            as_nobody(open_to_all, f"{planted.replace('SECRET', str(secret))} new; mv -f new log")
+            if log.is_fifo():
+                with read_by_nobody(log):
+                    program.communicate(b"\n", SECONDS)
+            else:
+                program.communicate(b"\n", SECONDS)
+                assert log.read_bytes() == b""
+        finally:
+            program.kill()
+    assert program.returncode == 0
 
 
 PIDS = 2_000

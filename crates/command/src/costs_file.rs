@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::{Failure, NewFile, links, say};
+use crate::{Failure, NewFile, links, regular_file, say};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -75,14 +75,15 @@ impl CostsFile {
 
     /// A power failure may take it; a disk that is slow does not hold the layer up.
     fn replace(&self, write: impl FnOnce(Vacant) -> io::Result<()>) -> io::Result<()> {
-        let fresh = NewFile::create(&self.path)?;
+        let fresh = NewFile::replace(&self.path)?;
         write(Vacant::of(fresh.file()?)?)?;
         fresh.finish_unsynced()
     }
 }
 
 fn has_something_else(path: &Path) -> bool {
-    path.metadata().is_ok_and(|status| status.len() > 0) && !COSTS.is_in(path)
+    let has_costs = || regular_file::open(path).is_ok_and(|file| COSTS.is_in(file));
+    path.metadata().is_ok_and(|status| status.len() > 0) && !has_costs()
 }
 
 #[cfg(test)]

@@ -34,14 +34,18 @@ struct Place {
 }
 
 impl NewFile {
-    /// Who has named a link means what it leads to; one of another user is an error.
+    /// Who has named a link means what it leads to. A link or a pipe of another user is an error.
     pub fn create(path: &Path) -> io::Result<Self> {
         let path = links::target(path)?;
+        let Some(pipe_or_device) = pipe_or_device(&path)? else { return Self::replace(&path) };
         // Opening it may wait for a reader, as the shell does.
-        if path.metadata().is_ok_and(|status| !status.is_file() && !status.is_dir()) {
-            return Ok(Self { file: File::options().write(true).open(path)?, place: None });
-        }
-        let (folder, name) = parent_and_name(&path)?;
+        let file = links::reopen(&pipe_or_device, File::options().write(true))?;
+        Ok(Self { file, place: None })
+    }
+
+    /// The same, but a link, a pipe or a device of this name is replaced as well.
+    pub fn replace(path: &Path) -> io::Result<Self> {
+        let (folder, name) = parent_and_name(path)?;
         let hidden = hidden();
         let file = create(&folder, &hidden, OFlags::RDWR, PRIVATE)?;
         Ok(Self { file, place: Some(Place { folder, hidden, name }) })
@@ -89,11 +93,16 @@ impl Drop for NewFile {
     }
 }
 
+fn pipe_or_device(path: &Path) -> io::Result<Option<OwnedFd>> {
+    let Ok(found) = links::find(path) else { return Ok(None) };
+    let kind = fs::FileType::from_raw_mode(fs::fstat(&found)?.st_mode);
+    Ok((!kind.is_file() && !kind.is_dir()).then_some(found))
+}
+
 /// Opens the file that is there, or a new one, for who writes it while others read it: it is not
-/// emptied. A link of another user is an error.
+/// emptied. A link or a file of another user is an error.
 pub fn open_in_place(path: &Path) -> io::Result<File> {
-    let path = links::target(path)?;
-    File::options().write(true).create(true).truncate(false).open(path)
+    links::open(path, File::options().write(true))
 }
 
 /// A folder that was not there or was empty, and has all its files when it is finished.
@@ -107,10 +116,12 @@ pub struct NewFolder {
 }
 
 impl NewFolder {
+    /// Who has named a link means what it leads to; one of another user is an error.
     pub fn create(path: &Path) -> io::Result<Self> {
+        let path = &links::target(path)?;
         let made = RefCell::default();
         if path.exists() {
-            let directory = opened(path)?;
+            let directory = opened(path, OFlags::NOFOLLOW)?;
             if std::fs::read_dir(path)?.next().is_some() {
                 return Err(io::Error::other("the folder is not empty; give another"));
             }
@@ -201,15 +212,15 @@ fn create(folder: &OwnedFd, name: &OsStr, flags: OFlags, mode: u32) -> io::Resul
 }
 
 /// The descriptor of a directory stays the same directory's under any name.
-fn opened(path: &Path) -> io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+fn opened(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+    let flags = flags | OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(fs::open(path, flags, Mode::empty())?)
 }
 
 fn parent_and_name(path: &Path) -> io::Result<(OwnedFd, OsString)> {
     let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    Ok((opened(parent.unwrap_or(Path::new(".")))?, name.to_owned()))
+    Ok((opened(parent.unwrap_or(Path::new(".")), OFlags::empty())?, name.to_owned()))
 }
 
 /// A name that nobody can guess.
@@ -299,6 +310,25 @@ mod tests {
         new.file().unwrap().write_all(b"new").unwrap();
         new.finish().unwrap();
         assert!(!Path::new("/dev/null").metadata().unwrap().is_file());
+    }
+
+    #[test]
+    fn a_pipe_is_written_to_itself_or_replaced() {
+        let folder = folder("pipe");
+        let pipe = folder.join("pipe");
+        let mode = Mode::RUSR | Mode::WUSR;
+        fs::mknodat(fs::CWD, &pipe, fs::FileType::Fifo, mode, 0).unwrap();
+        let text = std::thread::scope(|scope| {
+            let reader = scope.spawn(|| std::fs::read_to_string(&pipe).unwrap());
+            let new = NewFile::create(&pipe).unwrap();
+            new.file().unwrap().write_all(b"new").unwrap();
+            new.finish().unwrap();
+            reader.join().unwrap()
+        });
+        assert_eq!(text, "new");
+        NewFile::replace(&pipe).unwrap().finish().unwrap();
+        assert!(pipe.symlink_metadata().unwrap().is_file());
+        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 use arrow_ipc::reader::StreamReader;
-use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema};
+use arrow_schema::{DataType, Field, FieldRef, Schema};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
 use std::sync::LazyLock;
 
 /// A table's schema has fewer bytes.
@@ -86,9 +85,8 @@ impl Table {
     }
 
     /// Whether the file is an Arrow IPC stream of columns of this table and no others.
-    pub fn is_in(&self, path: &Path) -> bool {
-        let opened = File::open(path).map_err(ArrowError::from);
-        let read = opened.and_then(|file| StreamReader::try_new(file.take(MOST), None));
+    pub fn is_in(&self, file: File) -> bool {
+        let read = StreamReader::try_new(file.take(MOST), None);
         let is_own = |field: &FieldRef| self.columns.iter().any(|own| own.name == *field.name());
         read.is_ok_and(|stream| stream.schema().fields().iter().all(is_own))
     }

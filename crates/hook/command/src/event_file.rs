@@ -52,9 +52,7 @@ impl EventFile {
             let (path, and_read) = (path.display(), if read { " and read" } else { "" });
             Failure::input(format_args!("--events {path}: {error}; give a writable file{and_read}"))
         };
-        let mut options = File::options();
-        let options = options.read(read).write(true).create(true).truncate(false);
-        let file = links::check(path).and_then(|()| options.open(path)).map_err(refuse)?;
+        let file = links::open(path, File::options().read(read).write(true)).map_err(refuse)?;
         let length = file.metadata().map_err(refuse)?.is_file().then_some(0);
         if length.is_none() {
             // What we opened is ours: others that have the same pipe still wait. A larger pipe

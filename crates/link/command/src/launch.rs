@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tare_command::program::CURE;
-use tare_command::{Child, Failure, Signals, open_in_place, preload};
+use tare_command::{Child, Failure, Signals, links, open_in_place, preload};
 use tare_link_segment::{Handover, LOG_VARIABLE, VARIABLE};
 use tare_shm::syscall;
 
@@ -46,13 +46,21 @@ pub fn start(
     })
 }
 
-/// The file of `TARE_LINK_LOG`, made if there is none, as programs in any directory name it.
+/// The file of `TARE_LINK_LOG`, made if there is none, as programs in any directory name it: they
+/// follow no link.
 fn log_file() -> Result<Option<PathBuf>, Failure> {
     let Some(name) = std::env::var_os(LOG_VARIABLE).filter(|name| !name.is_empty()) else {
         return Ok(None);
     };
-    let opened = std::path::absolute(&name).and_then(|path| open_in_place(&path).map(|_| path));
-    opened.map(Some).map_err(|error| {
+    let open = |path: PathBuf| {
+        let path = links::target(&path)?;
+        if path.is_symlink() {
+            return Err(io::Error::other("programs cannot open it by its name"));
+        }
+        open_in_place(&path)?;
+        Ok(Some(path))
+    };
+    std::path::absolute(&name).and_then(open).map_err(|error| {
         let shown = Path::new(&name).display();
         Failure::input(format_args!("{LOG_VARIABLE}={shown}: {error}; give a writable file"))
     })

@@ -6,17 +6,18 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use tare_clock::Snapshot;
-use tare_command::{Failure, ResultExt, links, say};
+use tare_command::{Failure, ResultExt, links, regular_file, say};
 use tare_log_file::{Boot, Clock, Codec, Header, Kind, MAGIC, block};
 use tare_log_segment::Identity;
 use tare_log_segment::block::LARGEST;
 use tare_shm::service;
 use tare_shm::syscall::{self, Errno};
 
-/// Whether the file begins as one of tare log's.
+/// Whether the file begins as one of tare log's. A path may lead to a pipe by now.
 fn is_log(path: &Path) -> bool {
     let mut begin = [0; MAGIC.len()];
-    File::open(path).and_then(|mut file| file.read_exact(&mut begin)).is_ok() && begin == MAGIC
+    let read = regular_file::open(path).and_then(|mut file| file.read_exact(&mut begin));
+    read.is_ok() && begin == MAGIC
 }
 
 fn identity(status: &Metadata) -> Identity {
@@ -25,17 +26,14 @@ fn identity(status: &Metadata) -> Identity {
 
 /// The file, or a pipe; one that nobody reads would keep its writer.
 fn open(path: &Path) -> io::Result<File> {
-    links::check(path)?;
     let mut options = OpenOptions::new();
-    options.create(true).append(true).custom_flags(libc::O_NONBLOCK);
-    let file = options.open(path).map_err(|error| match error.raw_os_error() {
-        Some(libc::ENXIO) => io::Error::other(
-            "no process reads from this FIFO; start its reader \
-                                               first",
-        ),
+    options.append(true).custom_flags(libc::O_NONBLOCK);
+    links::open(path, &options).map_err(|error| match error.raw_os_error() {
+        Some(libc::ENXIO) => {
+            io::Error::other("no process reads from this FIFO; start its reader first")
+        }
         _ => error,
-    })?;
-    Ok(file)
+    })
 }
 
 /// Each writing goes to the end, and waits for room in a pipe.

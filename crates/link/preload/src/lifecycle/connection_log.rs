@@ -11,6 +11,10 @@ use tare_link_segment::Endpoint;
 use tare_shm::syscall::{self, call};
 
 const LONGEST_PATH: usize = 512;
+/// Another user may have put a link or a pipe there since `tare link` checked the file: a link is
+/// not followed, and no call waits for a pipe.
+const FLAGS: c_int =
+    libc::O_WRONLY | libc::O_APPEND | libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
 
 struct File(UnsafeCell<[u8; LONGEST_PATH]>);
 
@@ -50,10 +54,13 @@ fn write(fd: c_int, what: [&str; 2]) {
     // SAFETY: not written any more.
     let path = unsafe { &*FILE.0.get() };
     let Ok(path) = CStr::from_bytes_until_nul(path) else { return };
-    let Ok(file) = syscall::open(path, libc::O_WRONLY | libc::O_APPEND) else { return };
-    let place = text.bytes.as_ptr().addr();
-    // SAFETY: the kernel reads the line.
-    let _ = unsafe { call(libc::SYS_write, [file as usize, place, length + 1, 0, 0, 0]) };
+    let Ok(file) = syscall::open(path, FLAGS) else { return };
+    // Root's, or our user's.
+    if syscall::fstat(file).is_ok_and(|file| [0, syscall::geteuid()].contains(&file.st_uid)) {
+        let place = text.bytes.as_ptr().addr();
+        // SAFETY: the kernel reads the line.
+        let _ = unsafe { call(libc::SYS_write, [file as usize, place, length + 1, 0, 0, 0]) };
+    }
     syscall::close(file);
 }
 
