@@ -100,7 +100,7 @@ class Detection:
 
     @property
     def limit_ns(self) -> int | None:
-        """The least delay that it detects in 80 % of repetitions, as all larger ones.
+        """The least delay that it detects in 80 % of repetitions, as all larger delays.
 
         None where it is none of those that were measured.
         """
@@ -113,16 +113,16 @@ class Detection:
 
     @property
     def at_limit(self) -> Step:
-        """The step of the limit; without one, of the largest delay that was measured."""
+        """The step of the limit; without a limit, of the largest delay that was measured."""
         largest = (self.measured or self.steps)[-1]
-        return next((one for one in self.steps if one.delay_ns == self.limit_ns), largest)
+        return next((step for step in self.steps if step.delay_ns == self.limit_ns), largest)
 
     @property
     def undetected_ns(self) -> int | None:
         """What a later verdict must bear in mind: the limit, or the largest delay measured.
 
-        None for a statistic that raises alarms or measured no delay, and for one that Tare does
-        not judge by.
+        None for a statistic that raises alarms or measured no delay, and for a statistic
+        that Tare does not judge by.
         """
         if self.alarmed or self.statistic not in STATISTICS or not self.measured:
             return None
@@ -135,7 +135,7 @@ class Detection:
             return "false alarms"
         if not self.measured:
             return "not measured"
-        missing = ", ".join(duration(one.delay_ns) for one in self.steps if not one.repetitions)
+        missing = ", ".join(duration(step.delay_ns) for step in self.steps if not step.repetitions)
         found = "not up to" if self.limit_ns is None else "from"
         more = f" (not measured: {missing})" if missing else ""
         return f"{found} {duration(self.at_limit.delay_ns)}{more}"
@@ -196,7 +196,7 @@ class Calibration:
             "requests": {
                 name: {
                     "service": self.services[name],
-                    "detections": [one.to_json() for one in detections],
+                    "detections": [detection.to_json() for detection in detections],
                 }
                 for name, detections in self.detections.items()
             },
@@ -206,13 +206,19 @@ class Calibration:
     def by_place(self) -> dict[str, list[Detection]]:
         """By what a person calls each request in its environment and span."""
         many = len(
-            {(one.environment, one.span) for each in self.detections.values() for one in each}
+            {
+                (detection.environment, detection.span)
+                for each in self.detections.values()
+                for detection in each
+            }
         )
         found: dict[str, list[Detection]] = {}
         for name, detections in self.detections.items():
-            for one in detections:
-                where = f", {one.environment}, {one.span}" if many > 1 else ""
-                found.setdefault(f"{name}{where}: {duration(one.level_ns)}", []).append(one)
+            for detection in detections:
+                where = f", {detection.environment}, {detection.span}" if many > 1 else ""
+                found.setdefault(f"{name}{where}: {duration(detection.level_ns)}", []).append(
+                    detection
+                )
         return found
 
     @property
@@ -222,18 +228,20 @@ class Calibration:
             Limit(
                 machine=self.machine,
                 service=self.services[name],
-                environment=one.environment,
-                span=one.span,
-                statistic=one.statistic,
-                undetected_ns=one.undetected_ns,
-                level_ns=one.level_ns,
+                environment=detection.environment,
+                span=detection.span,
+                statistic=detection.statistic,
+                undetected_ns=detection.undetected_ns,
+                level_ns=detection.level_ns,
                 blocks=self.blocks,
                 repetitions=self.repetitions,
-                shares={str(step.delay_ns): step.share for step in one.steps if step.repetitions},
+                shares={
+                    str(step.delay_ns): step.share for step in detection.steps if step.repetitions
+                },
                 date=self.date,
                 version=self.version,
             )
             for name, detections in self.detections.items()
-            for one in detections
-            if one.statistic in STATISTICS and (one.alarmed or one.measured)
+            for detection in detections
+            if detection.statistic in STATISTICS and (detection.alarmed or detection.measured)
         ]

@@ -33,9 +33,9 @@ def detection(*detected: int, of: int = 10, statistic: str = "p50") -> Detection
 def test_the_limit_is_the_least_delay_detected_as_all_larger_ones(
     detected: tuple[int, ...], limit_us: int | None, said: str
 ) -> None:
-    one = detection(*detected)
-    assert one.limit_ns == (None if limit_us is None else 1000 * limit_us)
-    assert one.said == said
+    found = detection(*detected)
+    assert found.limit_ns == (None if limit_us is None else 1000 * limit_us)
+    assert found.said == said
 
 
 def test_later_verdicts_bear_in_mind_what_was_not_detected() -> None:
@@ -45,16 +45,16 @@ def test_later_verdicts_bear_in_mind_what_was_not_detected() -> None:
     assert detection(0, 5, 9, statistic="ks-pair").undetected_ns is None
 
 
-def unmeasured(one: Detection, *places: int) -> Detection:
+def unmeasured(detection: Detection, *places: int) -> Detection:
     steps = [
         replace(step, detected=0, repetitions=0, p=None) if place in places else step
-        for place, step in enumerate(one.steps)
+        for place, step in enumerate(detection.steps)
     ]
-    return replace(one, steps=tuple(steps))
+    return replace(detection, steps=tuple(steps))
 
 
 @pytest.mark.parametrize(
-    ("one", "undetected_us", "said"),
+    ("detection", "undetected_us", "said"),
     [
         (unmeasured(detection(0, 5, 9, 0), 3), 2, "from 2.00 µs (not measured: 3.00 µs)"),
         (unmeasured(detection(0, 9, 0, 9), 2), 1, "from 1.00 µs (not measured: 2.00 µs)"),
@@ -67,12 +67,12 @@ def unmeasured(one: Detection, *places: int) -> Detection:
     ],
 )
 def test_a_delay_that_was_never_measured_is_not_one_that_is_not_detected(
-    one: Detection, undetected_us: int | None, said: str
+    detection: Detection, undetected_us: int | None, said: str
 ) -> None:
-    assert one.undetected_ns == (None if undetected_us is None else 1000 * undetected_us)
-    assert one.said == said
-    found = replace(calibration(), detections={"short": (one,)}).limits
-    measured = {str(step.delay_ns) for step in one.steps if step.repetitions}
+    assert detection.undetected_ns == (None if undetected_us is None else 1000 * undetected_us)
+    assert detection.said == said
+    found = replace(calibration(), detections={"short": (detection,)}).limits
+    measured = {str(step.delay_ns) for step in detection.steps if step.repetitions}
     assert [set(limit.shares) for limit in found] == ([measured] if undetected_us else [])
 
 
@@ -129,9 +129,9 @@ def test_places_are_called_by_request_and_level_and_where_there_are_several() ->
 
 def test_json_has_everything_by_request() -> None:
     found = json.loads(json.dumps(calibration().to_json()))
-    one = found["requests"]["short"]["detections"][0]
-    assert one["limit_ns"] == 1000
-    assert one["steps"][1] == {
+    detection = found["requests"]["short"]["detections"][0]
+    assert detection["limit_ns"] == 1000
+    assert detection["steps"][1] == {
         "delay_ns": 1000,
         "detected": 8,
         "repetitions": 10,

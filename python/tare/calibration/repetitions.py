@@ -106,7 +106,7 @@ def detect(
             for name, by_delay in taken.items()
             if medians
         ]
-    if not any(one.measured for one in found if one.statistic in STATISTICS):
+    if not any(detection.measured for detection in found if detection.statistic in STATISTICS):
         raise TareError(
             "no repetition with a delay has enough valid blocks; see the reasons in manifest.json"
         )
@@ -132,22 +132,24 @@ def _outcomes(
     least = fewest_runs(alpha, paired=True)
     whole = [group for group in groups.values() if len(group) >= least]
     found = {
-        name: [one for group in whole if (one := _by_summary(name, group, delay, alpha))]
+        name: [outcome for group in whole if (outcome := _by_summary(name, group, delay, alpha))]
         for name in SUMMARIES
     }
     between = [_by_distances(group, alpha) for group in whole]
     single = [_by_pair(pair, alpha) for pair in pairs]
-    found |= {name: [one[name] for one in between] for name in BETWEEN_RUNS}
-    return found | {name: [one[name] for one in single if name in one] for name in SINGLE_PAIRS}
+    found |= {name: [outcomes[name] for outcomes in between] for name in BETWEEN_RUNS}
+    return found | {
+        name: [outcomes[name] for outcomes in single if name in outcomes] for name in SINGLE_PAIRS
+    }
 
 
 def _step(delay: int, outcomes: Sequence[_Outcome]) -> Step:
-    values = [one.value for one in outcomes if one.value is not None]
+    values = [outcome.value for outcome in outcomes if outcome.value is not None]
     return Step(
         delay_ns=delay,
-        detected=sum(one.detected for one in outcomes),
+        detected=sum(outcome.detected for outcome in outcomes),
         repetitions=len(outcomes),
-        p=Range.of([one.p for one in outcomes]),
+        p=Range.of([outcome.p for outcome in outcomes]),
         value=Range.of(values),
     )
 
@@ -198,9 +200,9 @@ def _by_pair(pair: _Pair, alpha: float) -> dict[str, _Outcome]:
     tests = zip(SINGLE_PAIRS, (kolmogorov_smirnov, anderson_darling), strict=True)
     outcomes = {name: test(pair.without, pair.slowed) for name, test in tests}
     return {
-        name: _Outcome(one.p, one.statistic, one.p <= alpha)
-        for name, one in outcomes.items()
-        if one is not None
+        name: _Outcome(outcome.p, outcome.statistic, outcome.p <= alpha)
+        for name, outcome in outcomes.items()
+        if outcome is not None
     }
 
 

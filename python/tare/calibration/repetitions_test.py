@@ -27,7 +27,7 @@ def simulated(blocks: int, follows: float = 1.0, seed: int = 1) -> Runs:
 
 def detected(runs: Runs, place: SpanKey = PLACE, blocks: int = 6) -> dict[str, Detection]:
     found = detect({place: runs}, STEPS, "plain", blocks, 0.05)
-    return {one.statistic: one for one in found}
+    return {detection.statistic: detection for detection in found}
 
 
 def test_a_large_delay_is_detected_and_no_delay_is_not() -> None:
@@ -161,7 +161,7 @@ def test_each_environment_has_limits_of_its_own() -> None:
     here, there = ("host", "request"), ("netns", "request")
     slow = {key: of * 20 for key, of in simulated(30, follows=0.05, seed=2).items()}
     found = detect({here: simulated(30), there: slow}, STEPS, "plain", 6, 0.05)
-    p50 = {one.environment: one for one in found if one.statistic == "p50"}
+    p50 = {detection.environment: detection for detection in found if detection.statistic == "p50"}
     assert p50["host"].limit_ns == 400 * US
     assert p50["netns"].level_ns == pytest.approx(20e6, rel=0.1)
     assert p50["netns"].limit_ns is None

@@ -107,7 +107,7 @@ def _usage(error: typer.TyperException) -> str:
 
 def _nobody_reads(end: BrokenPipeError | SystemExit) -> int:
     """The reader of a pipe has seen enough: nothing failed, though Typer and Rich leave by 1."""
-    if not any(isinstance(one, BrokenPipeError) for one in (end, end.__context__)):
+    if not any(isinstance(error, BrokenPipeError) for error in (end, end.__context__)):
         raise end
     silence(sys.stdout)
     return 0

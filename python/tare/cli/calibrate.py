@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tare calibrate`: the smallest delay that is detected here, measured with known ones."""
+"""`tare calibrate`: the smallest delay that is detected here, measured with known delays."""
 
 from __future__ import annotations
 
@@ -83,7 +83,9 @@ def calibrate(
         "repetitions": repetitions,
         "blocks": blocks,
     }
-    extent = _extent(plan, {name: one for name, one in asked.items() if one is not None}, resume)
+    extent = _extent(
+        plan, {name: value for name, value in asked.items() if value is not None}, resume
+    )
     check_blocks(extent.blocks, plan.alpha)
     parts = calibrations(plan, extent)
     name = f"{plan.name}-calibration-{datetime.now():%Y%m%dT%H%M%S}"
@@ -120,7 +122,7 @@ def _extent(plan: Plan, asked: Mapping[str, Any], resume: Path | None) -> Extent
 def measure(parts: Sequence[Calibrated], folder: Path, resume: bool) -> None:
     """Carries out the experiment of each request, in a folder of its own.
 
-    Raises TareError where a condition of one fails from its start.
+    Raises TareError where a condition of an experiment fails from its start.
     """
     from tare.lab import carry_out
     from tare.lab.run.resume import resumable
@@ -235,9 +237,9 @@ def _table(found: Calibration) -> str:
             table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
             for heading in ("statistic", "detects", "detected at that delay", "false alarms"):
                 table.add_column(heading)
-            for one in detections:
-                shares = (str(one.at_limit), str(one.steps[0]))
-                table.add_row(*map(Text, (NAMES[one.statistic], one.said, *shares)))
+            for detection in detections:
+                shares = (str(detection.at_limit), str(detection.steps[0]))
+                table.add_row(*map(Text, (NAMES[detection.statistic], detection.said, *shares)))
             console.print(Text(printable(title), "bold"))
             console.print(table)
     return capture.get()

@@ -274,7 +274,7 @@ def _named(baseline: str | None, what: Sequence[str]) -> dict[str, list[Path]]:
     found: dict[str, list[Path]] = {}
     for text in (baseline, *what):
         name, separator, files = text.partition("=")
-        paths = [Path(one) for one in files.split(",") if one]
+        paths = [Path(path) for path in files.split(",") if path]
         if not separator or not name or not paths:
             raise InputError(f"'{text}' is not NAME=FILE[,FILE...]: {USAGE}")
         if name in found:
@@ -304,7 +304,7 @@ def _inside(folder: Path) -> list[Path]:
         raise InputError(
             f"{folder}: is a result folder of tare run; compare two with 'tare compare OLD NEW'"
         )
-    files = [one for one in folder.iterdir() if one.is_file() and one.name[0] != "."]
+    files = [file for file in folder.iterdir() if file.is_file() and file.name[0] != "."]
     if not files:
         raise InputError(f"{folder}: contains no file; give a folder with one file per run")
     return sorted(files, key=_by_number)
@@ -358,9 +358,9 @@ def _of_files(
         return judgement
     if method is Method.PUBLISHED_T:
         # Warm-up and order of a file are one for all of its spans.
-        runs = {one: [{REQUEST: files.durations(one)}] for one in conditions}
+        runs = {condition: [{REQUEST: files.durations(condition)}] for condition in conditions}
     else:
-        runs = {one: files.durations_by_run(one) for one in conditions}
+        runs = {condition: files.durations_by_run(condition) for condition in conditions}
     return _published(judgement, method, runs)
 
 
@@ -379,11 +379,11 @@ def _published(
     published: Published | tuple[PublishedBestFit, ...] | None
     if method is Method.PUBLISHED_T:
         _two(others)
-        one, two = (
+        baseline, condition = (
             np.concatenate([run.get(REQUEST, np.empty(0)) for run in (*runs[of], {})])
             for of in (name, others[0])
         )
-        published, warnings = published_test(one, two, others[0])
+        published, warnings = published_test(baseline, condition, others[0])
     else:
         published, warnings = published_best_fit(runs, name)
     return replace(judgement.warned(*warnings), published=published)

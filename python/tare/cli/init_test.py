@@ -73,7 +73,7 @@ def test_a_wrong_answer_is_asked_for_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answers = ["serve {prot}", "serve {port}", "/", "env:A", "env:A=1", "much", "2%"]
-    code, file = answer(monkeypatch, tmp_path, "".join(f"{one}\n" for one in answers))
+    code, file = answer(monkeypatch, tmp_path, "".join(f"{line}\n" for line in answers))
     assert code == 0, capsys.readouterr()
     said = capsys.readouterr().err
     assert said.count("Command that starts the service") == 2, said

@@ -27,7 +27,7 @@ class NativeCommand(TyperCommand):
     """Knows the options of a native command by its own help, for the shell's completion."""
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[CompletionItem]:
-        """The options that begin so, of the program or of its subcommand where one was typed."""
+        """The options that begin so, of the program or of its subcommand if it was typed."""
         if not incomplete.startswith("-") or "--" in ctx.args:
             return []
         subcommand = [word for word in ctx.args[:1] if word.isalpha()]
@@ -44,7 +44,7 @@ class NativeCommand(TyperCommand):
 
 
 def register(app: typer.Typer, group: str = "") -> None:
-    """Adds every native command of a group, or those without one, with its one line of help."""
+    """Adds every native command of a group, or those without a group, with its one line of help."""
     free = {"ignore_unknown_options": True, "allow_extra_args": True}
     for full in NATIVE_COMMANDS:
         before, _, name = full.rpartition(" ")

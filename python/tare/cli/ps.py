@@ -24,21 +24,33 @@ def ps(
     found, made = programs(), made_things()
     if as_json:
         things = [
-            {"type": one.type, "name": one.name, "owner": one.owner, "in_use": one.in_use}
-            for one in made
+            {
+                "type": resource.type,
+                "name": resource.name,
+                "owner": resource.owner,
+                "in_use": resource.in_use,
+            }
+            for resource in made
         ]
-        print(json_text({"programs": [asdict(one) for one in found], "environments": things}))
+        print(
+            json_text({"programs": [asdict(program) for program in found], "environments": things})
+        )
         return
     rows = [("pid", "kind", "since", "collector", "program")]
-    for one in found:
-        since = f"{datetime.fromtimestamp(one.since):%Y-%m-%d %H:%M:%S}"
-        collector = {None: "none", 0: "other namespace"}.get(one.collector, str(one.collector))
-        rows.append((str(one.pid), one.kind, since, collector, printable(one.command)))
+    for program in found:
+        since = f"{datetime.fromtimestamp(program.since):%Y-%m-%d %H:%M:%S}"
+        collector = {None: "none", 0: "other namespace"}.get(
+            program.collector, str(program.collector)
+        )
+        rows.append((str(program.pid), program.kind, since, collector, printable(program.command)))
     _print_table(rows)
     if made:
         print()
         states = ("left behind; remove it with tare clean", "in use")
-        lines = [(str(one.owner), one.type, one.name, states[one.in_use]) for one in made]
+        lines = [
+            (str(resource.owner), resource.type, resource.name, states[resource.in_use])
+            for resource in made
+        ]
         _print_table([("owner", "kind", "name", "state"), *lines])
 
 

@@ -161,7 +161,7 @@ def run(
 
 
 def go_on(plan: "Plan | None", folder: Path, blocks: int | None, outcome: Outcome) -> None:
-    """Finishes a result folder; `plan` is the one that it began with, or None."""
+    """Finishes a result folder; `plan` is the plan that it began with, or None."""
     from tare.lab.run.resume import resumable
 
     measure(resumable(plan, folder, blocks), folder, resume=True)
@@ -188,7 +188,7 @@ def measure(plan: "Plan", folder: Path, resume: bool) -> None:
 def conclude(folder: Path, outcome: Outcome) -> None:
     """Judges what was measured, writes the report, prints the verdicts.
 
-    Raises GateError, after all that, where a verdict is one that was asked to fail.
+    Raises GateError, after all that, where a verdict is among those that were asked to fail.
     """
     from tare.lab.result.folder import count_look
     from tare.report import write

@@ -95,8 +95,8 @@ def _fetched(source: str, service: str | None, window: Window, out: Path) -> Fet
 
     try:
         parts = urlsplit(source)
-        addresses = [urlsplit(f"//{one}") for one in parts.netloc.split(",")]
-        is_valid = all(one.hostname and one.port != 0 for one in addresses)
+        addresses = [urlsplit(f"//{address}") for address in parts.netloc.split(",")]
+        is_valid = all(address.hostname and address.port != 0 for address in addresses)
     except ValueError:
         is_valid = False
     kind, topic = (parts.scheme, parts.path.strip("/")) if is_valid else ("", "")
@@ -167,13 +167,13 @@ def show(
     from tare.samples.read.span_file import read_spans
 
     found = [read_spans(path, group_by) for path in files]
-    for line in (line for one in found for line in one.warnings):
+    for line in (line for file in found for line in file.warnings):
         tell(f"warning: {line}")
     if as_json:
-        typer.echo(json_text({"files": [asdict(one) for one in found]}))
+        typer.echo(json_text({"files": [asdict(file) for file in found]}))
         return
-    for one in found:
-        for line in _lines(one):
+    for file in found:
+        for line in _lines(file):
             typer.echo(line)
 
 
@@ -190,14 +190,14 @@ def _lines(file: SpanFile) -> Iterator[str]:
         COLUMNS,
         *(
             (
-                one.span,
-                f"{one.spans:,}",
-                "-" if one.per_second is None else f"{one.per_second:,.3g}",
-                f"{one.per_trace:,.3g}",
-                f"{one.errors:,}",
-                *(duration(time) for time in (one.p50_ns, one.p95_ns, one.p99_ns)),
+                kind.span,
+                f"{kind.spans:,}",
+                "-" if kind.per_second is None else f"{kind.per_second:,.3g}",
+                f"{kind.per_trace:,.3g}",
+                f"{kind.errors:,}",
+                *(duration(time) for time in (kind.p50_ns, kind.p95_ns, kind.p99_ns)),
             )
-            for one in file.kinds
+            for kind in file.kinds
         ),
     ]
     width = get_terminal_size().columns

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The numbers of published experiments, beside the numbers of a result that repeats one."""
+"""The numbers of published experiments, beside the numbers of results that repeat them."""
 
 import re
 import tomllib
@@ -48,7 +48,7 @@ class Published(BaseModel):
 
 
 def read_published(name: str) -> Published:
-    """The publication that a plan names in `published`; an empty one if it is not known."""
+    """The publication that a plan names in `published`; an empty publication if it is not known."""
     file = files("tare.published") / f"{name}.toml"
     if not name.replace("-", "").isalnum() or not file.is_file():
         return Published()

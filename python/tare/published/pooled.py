@@ -47,9 +47,9 @@ def published_test(
             f" {result.m:,} it is Student's, which weights their variances by their numbers"
         )
     positive = (baseline > 0).all() and (condition > 0).all()
-    sizes = [effective_size(np.log(one)) for one in (baseline, condition)] if positive else []
+    sizes = [effective_size(np.log(side)) for side in (baseline, condition)] if positive else []
     known = [f"{size:,.0f}" for size in sizes if size is not None]
-    counts = " and ".join(f"{one:,}" for one in dict.fromkeys((result.n, result.m)))
+    counts = " and ".join(f"{number:,}" for number in dict.fromkeys((result.n, result.m)))
     if len(known) == 2:
         warnings.append(
             f"the published t-test takes {counts} requests for independent observations; by their"

@@ -12,7 +12,7 @@ def paragraphs(judgement: Judgement) -> list[str]:
     """A paragraph for each published result; none where none was asked for, or there is none."""
     published = judgement.published
     if isinstance(published, tuple):
-        return [_best_fit(one) for one in published]
+        return [_best_fit(best) for best in published]
     return [] if published is None else [_pooled(published)]
 
 

@@ -73,13 +73,15 @@ def pairs(result: Result, densities: Mapping[Place, distributions.Density]) -> d
         if run.valid and result.primary in run.summaries:
             place = (run.environment, run.condition)
             runs_of.setdefault(place, []).append(run.summaries[result.primary])
-    compared = [one for one in result.primary_comparisons if one.span == result.span]
+    compared = [
+        comparison for comparison in result.primary_comparisons if comparison.span == result.span
+    ]
     if not len(compared) <= CARDS:
         return {}
     wide = {1: 620, 2: 500, 4: 500}.get(len(compared), 330)
     layouts = (Layout("wide", wide, 12), Layout("narrow", 310, 12))
     found = {}
-    for one in compared:
+    for comparison in compared:
         sides = [
             pair.Side(
                 name,
@@ -90,10 +92,10 @@ def pairs(result: Result, densities: Mapping[Place, distributions.Density]) -> d
                 runs_of.get(place, ()),
             )
             for name, value in (
-                (result.baseline, one.values.baseline if one.values else None),
-                (one.condition, one.values.condition if one.values else None),
+                (result.baseline, comparison.values.baseline if comparison.values else None),
+                (comparison.condition, comparison.values.condition if comparison.values else None),
             )
-            if (place := (one.environment, name)) in densities
+            if (place := (comparison.environment, name)) in densities
         ]
         if len(sides) < 2:
             continue
@@ -103,7 +105,7 @@ def pairs(result: Result, densities: Mapping[Place, distributions.Density]) -> d
             f" {plural(len(side.runs), 'run')}"
             for side in sides
         )
-        found[one.environment, one.condition] = inline(
+        found[comparison.environment, comparison.condition] = inline(
             partial(pair.draw, sides=sides, height=height),
             f"Distributions of latency: {text}.",
             layouts,
@@ -129,22 +131,22 @@ def time_plots(result: Result, samples: "Table") -> Iterator[Picture]:
         for run, moments in course.moments.items():
             name = named[run][1]
             lines.setdefault(name, []).append(over_time.Run(moments, valid[run]))
-            failures[name] = failures.get(name, 0) + sum(one.failed for one in moments)
+            failures[name] = failures.get(name, 0) + sum(moment.failed for moment in moments)
         drawn = [
             over_time.Condition(name, colour, lines[name])
             for name, colour in colours(result).items()
             if name in lines
         ]
         text = "; ".join(
-            f"{safe(one.name)} {plural(len(one.runs), 'run')},"
-            f" {plural(failures[one.name], 'failed request')}"
-            for one in drawn
+            f"{safe(condition.name)} {plural(len(condition.runs), 'run')},"
+            f" {plural(failures[condition.name], 'failed request')}"
+            for condition in drawn
         )
         draw = partial(over_time.draw, conditions=drawn, width_ns=course.width_ns)
         yield Picture(
             environment,
             inline(draw, f"Throughput, latency and errors over time: {text}."),
-            [(both_ends(one.name, 40), one.colour) for one in drawn],
+            [(both_ends(condition.name, 40), condition.colour) for condition in drawn],
             "" if any(failures.values()) else "No request failed.",
         )
 
@@ -155,19 +157,19 @@ def forest(result: Result) -> Iterator[Picture]:
     for environment in result.environments:
         rows = [
             effects.Effect(
-                condition=one.condition,
-                span=one.span if len(result.spans) > 1 else "",
-                metric=metric(one.metric),
-                colour=colour.get(one.condition, SERIES[1]),
-                primary=one.metric == result.primary,
-                value=one.effect.relative,
-                low=one.interval.low,
-                high=one.interval.high,
-                threshold=result.threshold(one),
+                condition=comparison.condition,
+                span=comparison.span if len(result.spans) > 1 else "",
+                metric=metric(comparison.metric),
+                colour=colour.get(comparison.condition, SERIES[1]),
+                primary=comparison.metric == result.primary,
+                value=comparison.effect.relative,
+                low=comparison.interval.low,
+                high=comparison.interval.high,
+                threshold=result.threshold(comparison),
             )
-            for one in sorted(result.ranked, key=result.rank)
-            if one.environment == environment and one.effect.relative is not None
-            if one.unit == "ns"
+            for comparison in sorted(result.ranked, key=result.rank)
+            if comparison.environment == environment and comparison.effect.relative is not None
+            if comparison.unit == "ns"
         ]
         if not rows:
             continue

@@ -37,7 +37,7 @@ _TIMES = ("timeout", "duration", "warmup", "slice")
 
 @dataclass(frozen=True)
 class Metric:
-    """One row of the table of all metrics; the reason of a primary one stands beside the table."""
+    """A row of the table of all metrics; the reason of a primary metric stands beside the table."""
 
     primary: bool
     where: str
@@ -60,23 +60,23 @@ METRIC_COLUMNS = (
 
 
 def metrics(result: Result) -> Iterator[Metric]:
-    """Every comparison, the primary ones first: here, and only here, with its p-values."""
-    for one in result.ranked:
+    """Every comparison, the primary comparisons first: here, and only here, with its p-values."""
+    for comparison in result.ranked:
         cells = (
-            safe(metric(one.metric), 24),
-            *_effect(one),
-            p_value(one.p),
-            p_value(one.p_adjusted),
-            f"{count(one.runs.baseline)} + {count(one.runs.condition)}",
-            percent(one.mde, signed=False),
-            count(one.runs_needed),
+            safe(metric(comparison.metric), 24),
+            *_effect(comparison),
+            p_value(comparison.p),
+            p_value(comparison.p_adjusted),
+            f"{count(comparison.runs.baseline)} + {count(comparison.runs.condition)}",
+            percent(comparison.mde, signed=False),
+            count(comparison.runs_needed),
         )
         yield Metric(
-            primary=one.metric == result.primary,
-            where=whose(result, one),
-            verdict=one.verdict,
+            primary=comparison.metric == result.primary,
+            where=whose(result, comparison),
+            verdict=comparison.verdict,
             cells=cells,
-            reason=typeset(safe(one.reason)),
+            reason=typeset(safe(comparison.reason)),
         )
 
 
@@ -172,11 +172,11 @@ MICRO_MACRO_COLUMNS = (
 def micro_macro(result: Result, table: "Table") -> Iterator[Sequence[str]]:
     """The layer's own time a request against the measured difference, at p50 and at the mean."""
     own, valid = distributions.own_times(table), _valid(result)
-    for one in result.ranked:
-        name, place = one.metric, (one.environment, one.condition)
+    for comparison in result.ranked:
+        name, place = comparison.metric, (comparison.environment, comparison.condition)
         functions = [bins for key, bins in own.items() if key[1:3] == place]
         requests = sum(run.requests or 0 for run in valid.get(place, ()))
-        of_requests = one.span == result.span
+        of_requests = comparison.span == result.span
         if name not in ("p50", "mean") or not of_requests or not functions or not requests:
             continue
         spent = sum(
@@ -190,9 +190,9 @@ def micro_macro(result: Result, table: "Table") -> Iterator[Sequence[str]]:
             where(result, *place),
             name,
             duration(micro),
-            duration(one.effect.absolute_ns, signed=True),
-            _effect(one)[2],
-            _share(micro, one),
+            duration(comparison.effect.absolute_ns, signed=True),
+            _effect(comparison)[2],
+            _share(micro, comparison),
         )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Control groups of runs whose supervisor was killed: it makes one for each command."""
+"""Control groups of runs whose supervisor was killed: it makes a group for each command."""
 
 from __future__ import annotations
 

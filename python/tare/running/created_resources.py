@@ -71,16 +71,16 @@ def record(kind: str, name: str, undo: Sequence[Sequence[str]]) -> Record:
 
 def made_things() -> list[Made]:
     """What environments of this user have made, by name."""
-    return [one for _, one in _records()]
+    return [made for _, made in _records()]
 
 
 def remove_abandoned() -> Iterator[Path]:
     """Removes what killed processes left behind, and returns the records."""
-    for path, one in _records():
-        if one.in_use:
+    for path, made in _records():
+        if made.in_use:
             continue
         with suppress(OSError, subprocess.SubprocessError):
-            for words in one.undo:
+            for words in made.undo:
                 subprocess.run(words, capture_output=True, timeout=LIMIT_S, check=True)
             path.unlink()
             yield path

@@ -50,10 +50,10 @@ def _is_being_made(path: Path) -> bool:
 
 
 def _has_listener(path: Path) -> bool:
-    with socket.socket(socket.AF_UNIX) as one:
-        one.setblocking(False)
+    with socket.socket(socket.AF_UNIX) as client:
+        client.setblocking(False)
         # EAGAIN: the queue of a listener is full.
-        return one.connect_ex(str(path)) != errno.ECONNREFUSED
+        return client.connect_ex(str(path)) != errno.ECONNREFUSED
 
 
 def _spilled() -> Iterator[Path]:

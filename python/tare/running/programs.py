@@ -17,7 +17,7 @@ OVERFLOW = PROC / "sys/kernel/overflowuid"
 
 @dataclass(frozen=True)
 class Program:
-    """A program under the hook or the link, or one that logs."""
+    """A program under the hook or the link, or a program that logs."""
 
     pid: int
     command: str
@@ -32,16 +32,18 @@ class Program:
 
 def programs() -> list[Program]:
     """All programs that this user may see, by PID."""
-    found = [one for pid in _pids() for one in _of(pid)]
-    return sorted(found, key=lambda one: (one.pid, one.kind))
+    found = [program for pid in _pids() for program in _of(pid)]
+    return sorted(found, key=lambda program: (program.pid, program.kind))
 
 
 def _of(pid: int) -> Iterator[Program]:
     for kind in KINDS.values():
-        mine = [one for one in segments(pid) if one.kind == kind and _uses(pid, one)]
-        for one in mine[:1]:
+        mine = [
+            segment for segment in segments(pid) if segment.kind == kind and _uses(pid, segment)
+        ]
+        for segment in mine[:1]:
             with suppress(OSError, ValueError):
-                yield Program(pid, _command(pid), kind, _start(pid), one.server)
+                yield Program(pid, _command(pid), kind, _start(pid), segment.server)
 
 
 def _uses(pid: int, segment: Segment) -> bool:
@@ -52,7 +54,7 @@ def _uses(pid: int, segment: Segment) -> bool:
 
 
 def _pids() -> Iterator[int]:
-    return (int(one.name) for one in PROC.iterdir() if one.name.isdecimal())
+    return (int(path.name) for path in PROC.iterdir() if path.name.isdecimal())
 
 
 def _command(pid: int) -> str:
@@ -62,7 +64,7 @@ def _command(pid: int) -> str:
     The user of a process can hold everybody who asks for its arguments: they wait for a lock of its
     memory, which is kept while a file of FUSE is unmapped whose server does not answer.
     """
-    # Stays that of this process if the PID is given to another one meanwhile.
+    # Stays that of this process if the PID is given to another process meanwhile.
     folder = os.open(PROC / str(pid), os.O_RDONLY | os.O_DIRECTORY)
     try:
         words = b""
@@ -83,7 +85,7 @@ def _read(folder: int, name: str) -> bytes:
 
 
 def _is_own(status: bytes) -> bool:
-    """Whether all users of a process are this one. All users without an ID of their own have the
+    """Whether all users of a process are this user. All users without an ID of their own have the
     overflow ID, so it is nobody's."""
     users = next(line.split()[1:] for line in status.splitlines() if line.startswith(b"Uid:"))
     own = os.geteuid()

@@ -88,7 +88,7 @@ def _opened(path: Path) -> tuple[int, Segment | None]:
 
 @cache
 def _memory() -> str:
-    """The mount that has all memfds: what is on another one is not opened."""
+    """The mount that has all memfds: what is on another mount is not opened."""
     descriptor = os.memfd_create("tare-ps", os.MFD_CLOEXEC)
     try:
         return mount_of(descriptor)

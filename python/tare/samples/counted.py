@@ -55,7 +55,7 @@ class Histogram:
         return bool(
             self.errors >= 0
             and (self.requests >= 0).all()
-            and all((np.abs(one) < BEYOND).all() for one in times)
+            and all((np.abs(values) < BEYOND).all() for values in times)
             and all(abs(end) < BEYOND for end in ends)
         )
 
@@ -110,13 +110,13 @@ class Histogram:
             np.cumsum(self.requests) - self.requests, self.requests
         )
         share = (within + 0.5) / np.repeat(self.requests, self.requests)
-        low, high = (np.repeat(one, self.requests) for one in (self.low, self.high))
+        low, high = (np.repeat(ends, self.requests) for ends in (self.low, self.high))
         return low + share * (high - low)
 
 
 @dataclass(frozen=True)
 class Counted:
-    """One file of histograms, one a span, and what was odd about it."""
+    """One file of histograms, a histogram a span, and what was odd about it."""
 
     histograms: tuple[Histogram, ...]
     notes: tuple[str, ...] = ()
@@ -124,14 +124,16 @@ class Counted:
     def checked(self, name: str) -> Counted:
         """Itself. Raises NoRequestsError for no request, InputError for what nobody can send."""
         # As floats, since the sum may have more than 64 bits.
-        answered = sum(float(one.requests.sum(dtype=np.float64)) for one in self.histograms)
-        counts = [answered, *(one.errors for one in self.histograms)]
+        answered = sum(
+            float(histogram.requests.sum(dtype=np.float64)) for histogram in self.histograms
+        )
+        counts = [answered, *(histogram.errors for histogram in self.histograms)]
         if max(counts) > MOST * 1_000:
             most = f"{MOST * 1_000:,}"
             raise InputError(
                 f"{name}: counts more than {most} requests; expected a load test's file"
             )
-        if not all(one.is_sound() for one in self.histograms):
+        if not all(histogram.is_sound() for histogram in self.histograms):
             raise InputError(
                 f"{name}: has counts below zero, or times beyond 64 bits of ns; expected a load"
                 " test's file, and its unit"
@@ -142,7 +144,7 @@ class Counted:
 
     def require_few(self, name: str) -> None:
         """Raises InputError where the requests are too many to be listed one by one."""
-        if sum(one.answered + one.errors for one in self.histograms) > MOST:
+        if sum(histogram.answered + histogram.errors for histogram in self.histograms) > MOST:
             raise InputError(f"{name}: counts more than {MOST:,} requests, too many to list them")
 
     def samples(self, name: str) -> pa.Table:
@@ -151,17 +153,17 @@ class Counted:
 
         self.require_few(name)
         tables = []
-        for one in self.histograms:
+        for histogram in self.histograms:
             durations = pa.chunked_array(
                 [
-                    pa.array(one.values().round().astype(np.int64)),
-                    pa.nulls(one.errors, pa.int64()),
+                    pa.array(histogram.values().round().astype(np.int64)),
+                    pa.nulls(histogram.errors, pa.int64()),
                 ]
             )
             tables.append(
                 pa.table(
                     {
-                        "span": pa.repeat(one.span, len(durations)),
+                        "span": pa.repeat(histogram.span, len(durations)),
                         "duration_ns": durations,
                         "ok": durations.is_valid(),
                     }
@@ -173,15 +175,19 @@ class Counted:
 def distances(histograms: Sequence[tuple[int, Histogram]]) -> dict[SpanKey, Distances]:
     """Between runs by number, of each span; a bin counts as its middle."""
     found = {}
-    for span in dict.fromkeys(one.span for _, one in histograms):
-        mine = [(run, one) for run, one in histograms if one.span == span and one.answered]
+    for span in dict.fromkeys(histogram.span for _, histogram in histograms):
+        mine = [
+            (run, histogram)
+            for run, histogram in histograms
+            if histogram.span == span and histogram.answered
+        ]
         if len(mine) < 2:
             continue
-        values = np.concatenate([one.middle for _, one in mine])
-        counts = np.concatenate([one.requests for _, one in mine])
-        index = np.repeat(np.arange(len(mine)), [one.middle.size for _, one in mine])
+        values = np.concatenate([histogram.middle for _, histogram in mine])
+        counts = np.concatenate([histogram.requests for _, histogram in mine])
+        index = np.repeat(np.arange(len(mine)), [histogram.middle.size for _, histogram in mine])
         order = np.lexsort((index, values))
-        pairs = Pairs([one.answered for _, one in mine], kinds_from(values.min()))
+        pairs = Pairs([histogram.answered for _, histogram in mine], kinds_from(values.min()))
         pairs.add(values[order], index[order], counts[order])
         runs = tuple(run for run, _ in mine)
         found["", span] = Distances(runs, pairs.matrices())

@@ -170,11 +170,11 @@ def _growing(looks: list[int]) -> list[int]:
 
 def _each_once(runs: list[RunEntry]) -> list[RunEntry]:
     known = set[int]()
-    for one in runs:
-        if one.run in known:
-            raise ValueError(f"every run once, not run {one.run} twice")
-        known.add(one.run)
-    if len({(one.environment, one.condition) for one in runs}) > MOST_PLACES:
+    for run in runs:
+        if run.run in known:
+            raise ValueError(f"every run once, not run {run.run} twice")
+        known.add(run.run)
+    if len({(run.environment, run.condition) for run in runs}) > MOST_PLACES:
         raise ValueError(f"at most {MOST_PLACES} conditions")
     return runs
 
@@ -245,14 +245,14 @@ class Manifest(Table):
         names of environments and conditions are exchanged."""
         if self.compare == "conditions":
             return self
-        conditions = [one.name for one in self.conditions]
+        conditions = [condition.name for condition in self.conditions]
         changed = {
             "conditions": [Condition(name=name) for name in self.environments],
             "environments": conditions,
             "limits": [],
             "runs": [
-                one.model_copy(update={"environment": one.condition, "condition": one.environment})
-                for one in self.runs
+                run.model_copy(update={"environment": run.condition, "condition": run.environment})
+                for run in self.runs
             ],
         }
         return self.model_copy(update=changed)

@@ -36,8 +36,8 @@ def test_a_recommendation_of_another_form_is_refused_in_one_line(
     right = {"number": 8, "answer": "kept", "evidence": ["read"]}
     run = {"run": 1, "block": 1, "environment": "host", "condition": "a", "valid": True}
 
-    def put(one: dict[str, object]) -> None:
-        runs = [{**run, "recommendations": [one]}]
+    def put(recommendation: dict[str, object]) -> None:
+        runs = [{**run, "recommendations": [recommendation]}]
         manifest = {"runs": runs, "baseline": "a", "budget": 0.03}
         (tmp_path / "manifest.json").write_text(json.dumps(manifest))
 
@@ -61,4 +61,4 @@ def test_environments_that_are_compared_have_the_names_of_conditions(tmp_path: P
     file.write_text(json.dumps(manifest | {"compare": "environments"}).replace("a/b", "netns"))
     swapped = read_manifest(tmp_path).as_compared()
     assert (swapped.runs[0].condition, swapped.runs[0].environment) == ("netns", "plain")
-    assert [one.name for one in swapped.conditions] == ["netns"]
+    assert [condition.name for condition in swapped.conditions] == ["netns"]

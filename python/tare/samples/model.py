@@ -33,17 +33,17 @@ class Conduct:
     """
 
     behind: float = 0.0
-    """How much lower the rate was at which requests were sent than the intended one: a share."""
+    """How much lower the rate was at which requests were sent than the intended rate: a share."""
     lag: float = 0.0
     """The median wait of a request to be sent, as a share of the median response time."""
     clock_error_ns: float = 0.0
     """The mean bound on the error of its durations."""
     orphans: float = 0.0
-    """Share of the spans of the run that should be inside of another one that is not there."""
+    """Share of the spans of the run that should be inside of another span that is not there."""
     arrivals: float | None = None
     """Requests a second; None where the run has but one span."""
     others: float = 0.0
-    """How many others of the same span were under way when one began, on average."""
+    """How many others of the same span were under way when a request began, on average."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Run:
     zeros: int = 0
     """Those of `answered` that took no time."""
     assumed_unit: str | None = None
-    """The unit that its durations were read in, where neither the file nor the user states one."""
+    """The unit that its durations were read in, where neither the file nor the user states it."""
     steadiness: str | None = None
     """How the run went: `flat`, `warm-up`, `slowdown`, `no steady state`; None where not known."""
     worth: float | None = None
@@ -186,7 +186,7 @@ class Experiment:
     looks: tuple[int, ...] = ()
     """The numbers of blocks at which `tare run` judged it, if it did: more were added between."""
     control: str | None = None
-    """The condition that is the baseline once more, unknown to its author; None without one."""
+    """The condition that is the baseline again, unknown to its author; None without a control."""
     distances: Mapping[SpanKey, Distances] = field(default_factory=dict)
     """Between all runs of an environment and span that answered."""
     limits: Mapping[tuple[str, str, str], float] = field(default_factory=dict)

@@ -2,7 +2,7 @@
 """The comparison of Vinken (2022), algorithm 1: the run that fits its siblings best, for two.
 
 It takes every request for an independent observation and one run for all of its condition;
-Tare prints it beside its own verdict and never uses it for one.
+Tare prints it beside its own verdict and never uses it for a verdict.
 """
 
 from collections.abc import Sequence
@@ -41,16 +41,16 @@ def best_fit(first: Sequence[npt.ArrayLike], second: Sequence[npt.ArrayLike]) ->
 
     Each run has shape (n,), n at least 2. None where both best runs hold one value only, the same.
     """
-    ones, twos = ([finite(run, at_least=2) for run in side] for side in (first, second))
-    one, two = best_run(ones), best_run(twos)
-    a, b = ones[one], twos[two]
-    siblings = [_distance(a, run) for place, run in enumerate(ones) if place != one]
+    baseline, condition = ([finite(run, at_least=2) for run in side] for side in (first, second))
+    baseline_best, condition_best = best_run(baseline), best_run(condition)
+    a, b = baseline[baseline_best], condition[condition_best]
+    siblings = [_distance(a, run) for place, run in enumerate(baseline) if place != baseline_best]
     distance, kolmogorov = anderson_darling(a, b), kolmogorov_smirnov(a, b)
     if distance is None or kolmogorov is None:
         return None
     return BestFit(
-        one,
-        two,
+        baseline_best,
+        condition_best,
         distance.statistic,
         distance.p,
         kolmogorov.statistic,
@@ -74,6 +74,6 @@ def best_run(runs: Sequence[Array]) -> int:
     return int(sums.argmin())
 
 
-def _distance(one: Array, two: Array) -> float:
-    found = anderson_darling(one, two)
+def _distance(first: Array, second: Array) -> float:
+    found = anderson_darling(first, second)
     return found.statistic if found else 0.0

@@ -38,8 +38,8 @@ def test_two_conditions_are_compared_by_their_best_runs() -> None:
 
 def test_equal_samples_give_the_row_of_the_thesis() -> None:
     """Its baseline row: -1.31 at 10,000 requests, p at its cap."""
-    one = np.random.default_rng(3).lognormal(0, 0.3, 10_000)
-    found = best_fit([one], [one])
+    run = np.random.default_rng(3).lognormal(0, 0.3, 10_000)
+    found = best_fit([run], [run])
     assert found is not None
     assert (round(found.anderson_darling, 2), found.anderson_darling_p) == (-1.31, 0.25)
     assert (found.kolmogorov_smirnov, found.kolmogorov_smirnov_p) == (0, 1)

@@ -51,10 +51,10 @@ def test_variances_are_told_apart(between: float) -> None:
     found = []
     for _ in range(500):
         requests = generator.normal(generator.normal(0, sqrt(between), (10, 1)), 0.3, (10, 50))
-        one = components(requests.mean(axis=1), requests.var(axis=1, ddof=1), [50] * 10)
-        assert one is not None
-        assert one.between >= 0
-        found.append((one.between, one.within))
+        variances = components(requests.mean(axis=1), requests.var(axis=1, ddof=1), [50] * 10)
+        assert variances is not None
+        assert variances.between >= 0
+        found.append((variances.between, variances.within))
     means = np.mean(found, axis=0)
     # Kept at 0 or above, an estimate of nothing is a little more than nothing.
     assert means[0] == pytest.approx(between, abs=5e-4)

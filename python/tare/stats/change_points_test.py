@@ -29,7 +29,7 @@ def test_no_segmentation_costs_less(seed: int) -> None:
     penalty, shortest = float(generator.uniform(0.01, 6)), int(generator.integers(1, 4))
     found = change_points(points, penalty, shortest)
     assert min(np.diff(found)) >= shortest
-    least = min(cost(points, one, penalty) for one in segmentations(11, shortest))
+    least = min(cost(points, bounds, penalty) for bounds in segmentations(11, shortest))
     assert cost(points, found, penalty) == pytest.approx(least)
 
 

@@ -44,7 +44,7 @@ def offsets(low: Times, high: Times) -> list[Offset] | None:
     """
     parts = [*_parts(low, high, 0)]
     fitting = sum(calls for _, calls in parts)
-    return [one for one, _ in parts] if fitting >= (1 - ODD) * low.size > 0 else None
+    return [offset for offset, _ in parts] if fitting >= (1 - ODD) * low.size > 0 else None
 
 
 def _parts(low: Times, high: Times, first: int) -> Iterator[tuple[Offset, int]]:

@@ -32,16 +32,16 @@ def test_a_clock_that_drifts_has_an_offset_for_each_part() -> None:
     parts = found([(at, at + 100) for at in range(1_000)])
     assert parts is not None
     assert len(parts) > 1
-    for one, upto in zip(parts, [*(part.first for part in parts[1:]), 1_000], strict=True):
-        fits = sum(at <= one.middle <= at + 100 for at in range(one.first, upto))
-        assert fits >= 0.95 * (upto - one.first)
+    for offset, upto in zip(parts, [*(part.first for part in parts[1:]), 1_000], strict=True):
+        fits = sum(at <= offset.middle <= at + 100 for at in range(offset.first, upto))
+        assert fits >= 0.95 * (upto - offset.first)
 
 
 def test_a_clock_that_was_set_has_two_offsets() -> None:
     calls = [(0, 10)] * 490 + [(100, 110)] * 510
     parts = found(calls)
     assert parts is not None
-    assert {(one.low, one.high) for one in parts} == {(0, 10), (100, 110)}
+    assert {(part.low, part.high) for part in parts} == {(0, 10), (100, 110)}
     assert found([(0, 10), (100, 110)] * 500) is None
 
 
@@ -55,5 +55,5 @@ def test_no_other_offset_fits_more_calls(calls: list[tuple[int, int]]) -> None:
     if parts is None:
         assert most < 0.95 * len(calls)
     else:
-        (one,) = parts
-        assert fitting(one.low) == fitting(one.middle) == fitting(one.high) == most
+        (part,) = parts
+        assert fitting(part.low) == fitting(part.middle) == fitting(part.high) == most

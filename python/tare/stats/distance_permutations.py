@@ -54,7 +54,7 @@ def run_distance_p(
     many runs it orders labellings as mean between - mean within does.
 
     With `blocks` (r,) labels change places within a block only, where there is one run of each; a
-    block that lacks one is left out. The two runs of a block are "between" however they are
+    block that lacks a run is left out. The two runs of a block are "between" however they are
     labelled, so their distance cannot matter. All 2^(b-1) ways up to 20 blocks, all ways of
     labelling up to 200,000 without, else 19,999 drawn and (hits + 1) / (19,999 + 1).
 
@@ -72,15 +72,15 @@ def run_distance_p(
         ways = _labellings(observed, size, generator)
         exact = comb(runs, size) <= EXACT_LABELS
     else:
-        one, two = _pairs(chosen, np.asarray(blocks))
-        if one.size < 2:
+        base, mine = _pairs(chosen, np.asarray(blocks))
+        if base.size < 2:
             return None
-        cross = matrix[np.ix_(one, two)]
-        matrix = matrix[np.ix_(one, one)] + matrix[np.ix_(two, two)] - cross - cross.T
+        cross = matrix[np.ix_(base, mine)]
+        matrix = matrix[np.ix_(base, base)] + matrix[np.ix_(mine, mine)] - cross - cross.T
         np.fill_diagonal(matrix, 0)
-        observed = np.ones(one.size)
-        ways = _flips(one.size, generator)
-        exact = one.size <= EXACT_SIGNS
+        observed = np.ones(base.size)
+        ways = _flips(base.size, generator)
+        exact = base.size <= EXACT_SIGNS
     # Sums of the same numbers in another order differ in their last bits: they are ties.
     rounding = 1e-12 * float(np.abs(matrix).sum() * np.abs(observed).max() ** 2)
     least = float(observed @ matrix @ observed) + rounding

@@ -28,10 +28,10 @@ def between_less_within(matrix: Array, second: tuple[bool, ...]) -> float:
 
 def energy(matrix: Array, second: tuple[bool, ...]) -> float:
     """T of any number of runs, pair by pair."""
-    ones = [i for i, one in enumerate(second) if not one]
-    twos = [i for i, one in enumerate(second) if one]
+    base = [i for i, label in enumerate(second) if not label]
+    mine = [i for i, label in enumerate(second) if label]
     means = [
-        np.mean([[matrix[i, j] for i in a] for j in b]) for a in (ones, twos) for b in (ones, twos)
+        np.mean([[matrix[i, j] for i in a] for j in b]) for a in (base, mine) for b in (base, mine)
     ]
     return float(means[1] + means[2] - means[0] - means[3])
 
@@ -92,8 +92,8 @@ def test_drawn_relabellings_come_close_to_the_t_test(blocked: bool) -> None:
     found = run_distance_p(
         distances_of(levels), second, np.tile(np.arange(24), 2) if blocked else None
     )
-    one, two = levels[:24], levels[24:]
-    expected = stats.ttest_rel(one, two) if blocked else stats.ttest_ind(one, two)
+    base, mine = levels[:24], levels[24:]
+    expected = stats.ttest_rel(base, mine) if blocked else stats.ttest_ind(base, mine)
     assert found == pytest.approx(expected.pvalue, abs=0.015)
     apart = run_distance_p(
         distances_of(levels + 1e3 * second), second, np.tile(np.arange(24), 2) if blocked else None

@@ -62,9 +62,9 @@ def test_pairs_agree_with_scipy(values: int) -> None:
 
 @given(st.lists(st.lists(st.integers(1, 9), min_size=2, max_size=9), min_size=2, max_size=4))
 def test_few_values_agree_too(lists: list[list[int]]) -> None:
-    runs = [np.array(one, dtype=np.float64) for one in lists]
+    runs = [np.array(values, dtype=np.float64) for values in lists]
     found = between(runs, ["ks", "cvm", "w1"])
-    if not any({*one} == {*other} and len({*one}) == 1 for one, other in combinations(lists, 2)):
+    if not any({*x} == {*y} and len({*x}) == 1 for x, y in combinations(lists, 2)):
         found |= between(runs)  # of one value only SciPy has no statistic
     _agrees(runs, found)
 
@@ -78,8 +78,8 @@ def test_cramer_von_mises_is_scipys_without_ties() -> None:
 
 def test_runs_that_are_equal() -> None:
     """What Anderson and Darling's statistic has for them is the thesis's row of its baseline."""
-    one = np.random.default_rng(3).lognormal(0, 0.3, 10_000)
-    found = between([one, one], [*KINDS])
+    run = np.random.default_rng(3).lognormal(0, 0.3, 10_000)
+    found = between([run, run], [*KINDS])
     assert {kind: round(matrix[0, 1], 2) for kind, matrix in found.items()} == {
         "ks": 0, "ad": -1.31, "cvm": 0, "w1": 0
     }  # fmt: skip

@@ -34,7 +34,7 @@ def quieter_half(
     most = disturbed.size // 2
     if int(disturbed.sum()) <= most:
         return disturbed
-    keys = [-finite(one) for one in reversed(severity)]
+    keys = [-finite(values) for values in reversed(severity)]
     order = np.lexsort([*keys, ~disturbed])
     kept = np.zeros_like(disturbed)
     kept[order[:most]] = True

@@ -12,12 +12,12 @@ def vargha_delaney(first: npt.ArrayLike, second: npt.ArrayLike) -> float | None:
 
     0.5 where neither is greater; O((n + m) log n). None where a sample is empty.
     """
-    one, two = np.sort(finite(first)), finite(second)
-    if not (one.size and two.size):
+    first, second = np.sort(finite(first)), finite(second)
+    if not (first.size and second.size):
         return None
-    below = np.searchsorted(one, two, side="left").sum(dtype=np.float64)
-    not_above = np.searchsorted(one, two, side="right").sum(dtype=np.float64)
-    return float((below + not_above) / 2 / one.size / two.size)
+    below = np.searchsorted(first, second, side="left").sum(dtype=np.float64)
+    not_above = np.searchsorted(first, second, side="right").sum(dtype=np.float64)
+    return float((below + not_above) / 2 / first.size / second.size)
 
 
 def cliffs_delta(first: npt.ArrayLike, second: npt.ArrayLike) -> float | None:

@@ -11,7 +11,7 @@ from tare.stats.effective_size import effective_size
 
 
 def literal(values: Array) -> float:
-    """Autocorrelations by their sum, pairs of lags added until one is not above zero."""
+    """Autocorrelations by their sum, pairs of lags added until a pair is not above zero."""
     n = values.size
     centred = values - values.mean()
     variance = sum(centred**2)

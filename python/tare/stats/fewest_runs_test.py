@@ -18,8 +18,8 @@ def test_so_many_blocks_reach_alpha_and_one_less_does_not(alpha: float, blocks: 
 @pytest.mark.parametrize(("alpha", "runs"), [(0.05, 5), (0.001, 7)])
 def test_unpaired_runs_need_fewer(alpha: float, runs: int) -> None:
     assert fewest_runs(alpha, paired=False) == runs
-    one, two = [0.01 * run for run in range(runs)], [1 + 0.01 * run for run in range(runs)]
-    assert label_permutation(one, two) <= alpha
+    first, second = [0.01 * run for run in range(runs)], [1 + 0.01 * run for run in range(runs)]
+    assert label_permutation(first, second) <= alpha
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0, float("nan")])

@@ -21,7 +21,7 @@ Span = tuple[int, int, int]
 
 
 def forest(*spans: Span) -> Forest:
-    return Forest(*(np.array([one[part] for one in spans], np.int64) for part in range(3)))
+    return Forest(*(np.array([span[part] for span in spans], np.int64) for part in range(3)))
 
 
 @st.composite
@@ -41,7 +41,7 @@ def forests(draw: st.DrawFn) -> Forest:
 
 
 def below(of: Forest, place: int) -> list[int]:
-    return [one for one in range(of.parent.size) if of.parent[one] == place]
+    return [child for child in range(of.parent.size) if of.parent[child] == place]
 
 
 def literal_within(of: Forest, place: int) -> tuple[int, int]:
@@ -56,18 +56,18 @@ def literal_within(of: Forest, place: int) -> tuple[int, int]:
 def literal_self_time(of: Forest, place: int) -> int:
     inner = below(of, place)
     moments = range(int(of.begin[place]), int(of.end[place]))
-    return sum(not any(of.begin[one] <= at < of.end[one] for one in inner) for at in moments)
+    return sum(not any(of.begin[child] <= at < of.end[child] for child in inner) for at in moments)
 
 
 def literal_path(of: Forest, place: int) -> Iterator[tuple[int, int]]:
-    """Spans on the critical path below one, and the own time of each."""
+    """Spans on the critical path below a span, and the own time of each."""
     now, own = int(of.end[place]), int(of.duration[place])
-    inner = sorted(below(of, place), key=lambda one: (of.end[one], one), reverse=True)
-    for one in inner:
-        if of.end[one] <= now and of.duration[one] > 0:
-            now = int(of.begin[one])
-            own -= int(of.duration[one])
-            yield from literal_path(of, one)
+    inner = sorted(below(of, place), key=lambda child: (of.end[child], child), reverse=True)
+    for child in inner:
+        if of.end[child] <= now and of.duration[child] > 0:
+            now = int(of.begin[child])
+            own -= int(of.duration[child])
+            yield from literal_path(of, child)
     yield place, own
 
 
@@ -87,7 +87,7 @@ def test_times_equal_a_walk_span_by_span(given_forest: Forest) -> None:
 
 
 def test_a_parent_waits_for_the_child_that_ends_last() -> None:
-    """Two calls at once, of which the longer one counts, then one alone."""
+    """Two calls at once, of which the longer call counts, then a call alone."""
     of = forest((-1, 0, 100), (0, 10, 40), (0, 10, 60), (0, 70, 90), (2, 20, 50))
     assert critical_times(of).tolist() == [30, 0, 20, 20, 30]
     assert self_times(of).tolist() == [30, 30, 20, 20, 30]

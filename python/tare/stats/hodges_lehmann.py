@@ -16,7 +16,7 @@ from tare.stats.arrays import Array, finite
 
 @dataclass(frozen=True)
 class HodgesLehmann:
-    """`interval` covers with probability `level`, the least one not below what was asked for;
+    """`interval` covers with probability `level`, the least level not below what was asked for;
     both None where so few runs reach no such level."""
 
     estimate: float
@@ -41,8 +41,8 @@ def unpaired_shift(
 
     The interval assumes two distributions of one shape. O(n^2 m^2).
     """
-    one, two = finite(first, at_least=1), finite(second, at_least=1)
-    return _between((two[:, None] - one).ravel(), _rank_sum(one.size, two.size), level)
+    first, second = finite(first, at_least=1), finite(second, at_least=1)
+    return _between((second[:, None] - first).ravel(), _rank_sum(first.size, second.size), level)
 
 
 def _between(looks: Array, chances: Array, level: float) -> HodgesLehmann:

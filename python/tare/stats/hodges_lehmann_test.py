@@ -49,12 +49,12 @@ def test_unpaired_it_holds_the_shifts_that_the_rank_sum_test_keeps(
     n: int, m: int, level: float
 ) -> None:
     generator = np.random.default_rng(n)
-    one, two = generator.normal(0, 1, n), generator.normal(0.5, 1, m)
-    found = unpaired_shift(one, two, level)
+    first, second = generator.normal(0, 1, n), generator.normal(0.5, 1, m)
+    found = unpaired_shift(first, second, level)
     assert found.interval is not None
     for end, inwards in zip(found.interval, (1e-9, -1e-9), strict=True):
         inside, outside = (
-            stats.mannwhitneyu(two - end - step, one, method="exact").pvalue
+            stats.mannwhitneyu(second - end - step, first, method="exact").pvalue
             for step in (inwards, -inwards)
         )
         assert outside <= 1 - level < inside
@@ -72,9 +72,9 @@ def test_a_level_that_so_few_runs_do_not_reach_has_no_interval() -> None:
 
 @pytest.mark.parametrize("runs", range(4, 9))
 def test_a_level_that_is_just_reached_has_the_widest_interval(runs: int) -> None:
-    one, two = np.zeros(runs), np.arange(1.0, runs + 1)
-    assert unpaired_shift(one, two, 1 - 2 / comb(2 * runs, runs)).interval == (1, runs)
-    assert paired_shift(two, 1 - 2 / 2**runs).interval == (1, runs)
+    first, second = np.zeros(runs), np.arange(1.0, runs + 1)
+    assert unpaired_shift(first, second, 1 - 2 / comb(2 * runs, runs)).interval == (1, runs)
+    assert paired_shift(second, 1 - 2 / 2**runs).interval == (1, runs)
 
 
 @pytest.mark.parametrize("bad", [[], [np.nan], [np.inf]])

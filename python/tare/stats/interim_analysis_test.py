@@ -44,7 +44,10 @@ def test_simulated_walks_of_any_looks(looks: Sequence[int]) -> None:
 def test_sign_flips_at_both_looks_raise_no_more_alarms() -> None:
     generator = np.random.default_rng(2)
     experiments = generator.standard_normal((1500, 16))
-    alarms = [sign_flip(one[:8]) <= 0.05 or sign_flip(one) <= 0.05 for one in experiments]
+    alarms = [
+        sign_flip(experiment[:8]) <= 0.05 or sign_flip(experiment) <= 0.05
+        for experiment in experiments
+    ]
     # Two standard errors.
     assert np.mean(alarms) <= false_alarm_rate((8, 16), 0.05) + 2 * 0.0072
 

@@ -46,12 +46,12 @@ def welch_difference(first: npt.ArrayLike, second: npt.ArrayLike) -> Difference 
 
     Degrees of freedom by Welch (1947) and Satterthwaite (1946).
     """
-    one, two = finite(first), finite(second)
-    if one.size < 2 or two.size < 2:
+    first, second = finite(first), finite(second)
+    if first.size < 2 or second.size < 2:
         return None
-    a, b = float(one.var(ddof=1)) / one.size, float(two.var(ddof=1)) / two.size
-    estimate = float(two.mean() - one.mean())
+    a, b = float(first.var(ddof=1)) / first.size, float(second.var(ddof=1)) / second.size
+    estimate = float(second.mean() - first.mean())
     if a + b == 0:
-        return Difference(estimate, 0.0, float(one.size + two.size - 2))
-    freedom = (a + b) ** 2 / (a**2 / (one.size - 1) + b**2 / (two.size - 1))
+        return Difference(estimate, 0.0, float(first.size + second.size - 2))
+    freedom = (a + b) ** 2 / (a**2 / (first.size - 1) + b**2 / (second.size - 1))
     return Difference(estimate, float(np.sqrt(a + b)), freedom)

@@ -23,7 +23,7 @@ class OrderedQuantiles:
     """Quantiles of type 8 (Hyndman and Fan 1996): nearly median-unbiased whatever the distribution.
 
     So runs of 300 and of 5,000 requests have the same p99, which type 7 puts at p98.7 of the
-    shorter one. `sizes` (r,) says how many values each run has in all, none of them 0; `at` (q,)
+    shorter run. `sizes` (r,) says how many values each run has in all, none of them 0; `at` (q,)
     are probabilities; `steps` (r,) are the steps to which the values of each run were rounded, 0
     or 1 for none. A quantile is interpolated inside of its step, which lies around the value, as
     a lognormal distribution between the shares of values at both of its ends would have it.

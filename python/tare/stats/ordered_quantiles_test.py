@@ -17,14 +17,14 @@ AT = (0.0, 0.01, 0.25, 0.5, 0.99, 1.0)
 )
 def test_quantiles_are_numpys_of_type_8(lists: list[list[int]], step: int) -> None:
     values = np.unique(np.concatenate(lists))
-    quantiles = OrderedQuantiles([len(one) for one in lists], AT)
+    quantiles = OrderedQuantiles([len(sample) for sample in lists], AT)
     for start in range(0, values.size, step):
         piece = values[start : start + step]
-        table = np.array([[one.count(value) for one in lists] for value in piece])
+        table = np.array([[sample.count(value) for sample in lists] for value in piece])
         row, run = np.nonzero(table)
         quantiles.add(piece[row], run, table[row, run])
     assert quantiles.table() == pytest.approx(
-        np.array([np.quantile(one, AT, method="median_unbiased") for one in lists]), rel=1e-12
+        np.array([np.quantile(sample, AT, method="median_unbiased") for sample in lists]), rel=1e-12
     )
 
 

@@ -2,8 +2,8 @@
 """Permutation tests on runs: exact where all permutations can be listed, else sampled.
 
 The p-value is two-sided: the share of permutations whose mean difference is at least as far from
-zero as the observed one. Sampled, it is (b + 1) / (m + 1) (Phipson & Smyth 2010), which cannot
-be 0 and keeps its level.
+zero as the observed difference. Sampled, it is (b + 1) / (m + 1) (Phipson & Smyth 2010), which
+cannot be 0 and keeps its level.
 """
 
 from functools import lru_cache
@@ -47,18 +47,18 @@ def label_permutation(first: npt.ArrayLike, second: npt.ArrayLike, seed: int = 0
 
     Exact while there are no more than 200,000 ways to choose which runs belong to `second`.
     """
-    one, two = finite(first, at_least=1), finite(second, at_least=1)
-    both = np.concatenate([one, two])
+    first, second = finite(first, at_least=1), finite(second, at_least=1)
+    both = np.concatenate([first, second])
     size = float(np.abs(both).sum())
     # Centred, the sum over the runs called "second" is proportional to the difference of means.
     both = both - both.mean()
-    observed = float(both[one.size :].sum())
-    if comb(both.size, two.size) <= EXACT_LABELS:
-        sums = both[labellings(both.size, two.size)].sum(axis=1)
+    observed = float(both[first.size :].sum())
+    if comb(both.size, second.size) <= EXACT_LABELS:
+        sums = both[labellings(both.size, second.size)].sum(axis=1)
         return float(np.mean(_as_far(sums, observed, size)))
     generator = np.random.default_rng(seed)
     shuffled = generator.permuted(np.tile(both, (SAMPLES, 1)), axis=1)
-    return _sampled(_as_far(shuffled[:, : two.size].sum(axis=1), observed, size))
+    return _sampled(_as_far(shuffled[:, : second.size].sum(axis=1), observed, size))
 
 
 @lru_cache(maxsize=2)
@@ -80,7 +80,7 @@ def _sampled(as_far: npt.NDArray[np.bool_]) -> float:
 
 
 def _as_far(sums: Array, observed: float, size: float) -> npt.NDArray[np.bool_]:
-    """Which sums are as far from zero as the observed one; `size` is that of the numbers given.
+    """Which sums are as far from zero as the observed sum; `size` is that of the numbers given.
 
     Sums of the same numbers in another order differ in their last bits, by as much as the numbers
     are large, however little they differ from each other: they are ties.

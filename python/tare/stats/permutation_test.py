@@ -28,22 +28,22 @@ def test_sign_flip_lists_every_pattern(values: list[int]) -> None:
         sum(sign * value for sign, value in zip(signs, values, strict=True))
         for signs in product((1, -1), repeat=len(values))
     ]
-    expected = sum(abs(one) >= abs(sum(values)) for one in sums) / len(sums)
+    expected = sum(abs(total) >= abs(sum(values)) for total in sums) / len(sums)
     assert sign_flip(values) == pytest.approx(expected)
 
 
 @settings(max_examples=50)
 @given(two_or_more, two_or_more)
 def test_label_permutation_agrees_with_scipy(first: list[int], second: list[int]) -> None:
-    one, two = np.array(first, dtype=float), np.array(second, dtype=float)
+    first_runs, second_runs = np.array(first, dtype=float), np.array(second, dtype=float)
     expected = stats.permutation_test(
-        (one, two),
+        (first_runs, second_runs),
         _mean_distance,
         vectorized=True,
-        n_resamples=comb(one.size + two.size, one.size),
+        n_resamples=comb(first_runs.size + second_runs.size, first_runs.size),
         alternative="greater",
     ).pvalue
-    assert label_permutation(one, two) == pytest.approx(expected)
+    assert label_permutation(first_runs, second_runs) == pytest.approx(expected)
 
 
 def test_the_paired_minimum_is_reached_by_six_runs_of_one_sign() -> None:
@@ -70,8 +70,8 @@ def test_the_mirrored_labelling_is_a_tie_however_close_the_runs_lie(spread: floa
     """Five runs of each that do not overlap: all left or all right, the least p there is."""
     generator = np.random.default_rng(3)
     for _ in range(200):
-        one, two = (np.log(generator.uniform(1, 1 + spread, 5) * 1e5) for _ in range(2))
-        assert label_permutation(one, two + 2 * spread) == least_p(5, paired=False)
+        first, second = (np.log(generator.uniform(1, 1 + spread, 5) * 1e5) for _ in range(2))
+        assert label_permutation(first, second + 2 * spread) == least_p(5, paired=False)
 
 
 def test_sampled_p_is_close_to_the_exact_one_and_never_zero() -> None:
@@ -88,9 +88,9 @@ def test_sampled_p_is_close_to_the_exact_one_and_never_zero() -> None:
 
 def test_sampled_labels_are_close_to_welch_for_normal_runs() -> None:
     generator = np.random.default_rng(2)
-    one, two = generator.normal(0, 1, 15), generator.normal(0.7, 1, 15)
-    result = label_permutation(one, two)
-    assert result == pytest.approx(stats.ttest_ind(one, two).pvalue, abs=0.01)
+    first, second = generator.normal(0, 1, 15), generator.normal(0.7, 1, 15)
+    result = label_permutation(first, second)
+    assert result == pytest.approx(stats.ttest_ind(first, second).pvalue, abs=0.01)
 
 
 @pytest.mark.parametrize("bad", [[], [1, np.nan], [np.inf], [[1.0, 2.0]]])

@@ -2,7 +2,7 @@
 """The published test of Kahlhofer et al., "Benchmarking Function Hook Latency": for comparison.
 
 It takes every request for an independent observation, which requests of one run are not; Tare
-prints it beside its own verdict and never uses it for one.
+prints it beside its own verdict and never uses it for a verdict.
 """
 
 from dataclasses import dataclass
@@ -33,20 +33,22 @@ def pooled_t(first: npt.ArrayLike, second: npt.ArrayLike) -> PooledT | None:
 
     sp^2 = ((n-1) s1^2 + (m-1) s2^2) / (n + m - 2), Student's. Published for n = m, where it is
     (x2 - x1) / (sp sqrt(2 / n)) with sp^2 = (s1^2 + s2^2) / 2. The samples have shapes (n,) and
-    (m,); None where one has less than two, or nothing varies.
+    (m,); None where a sample has less than two, or nothing varies.
     """
-    one, two = finite(first), finite(second)
-    if not (one.size and two.size):
+    first, second = finite(first), finite(second)
+    if not (first.size and second.size):
         return None
-    medians = float(np.median(two) - np.median(one))
-    return pooled_t_of(Moments.of(one), Moments.of(two), medians)
+    medians = float(np.median(second) - np.median(first))
+    return pooled_t_of(Moments.of(first), Moments.of(second), medians)
 
 
-def pooled_t_of(one: Moments, two: Moments, median_difference: float) -> PooledT | None:
+def pooled_t_of(first: Moments, second: Moments, median_difference: float) -> PooledT | None:
     """`pooled_t` of samples of which only these numbers are known."""
-    found = student_t_of(one, two)
+    found = student_t_of(first, second)
     if found is None:
         return None
-    spread = sqrt(pooled_variance(one, two))
-    means = two.mean - one.mean
-    return PooledT(found.statistic, found.p, spread, means, median_difference, one.size, two.size)
+    spread = sqrt(pooled_variance(first, second))
+    means = second.mean - first.mean
+    return PooledT(
+        found.statistic, found.p, spread, means, median_difference, first.size, second.size
+    )

@@ -18,17 +18,17 @@ fewer = arrays.arrays(np.float64, 7, elements=st.floats(1, 1e6))
 
 
 @given(values, values | fewer)
-def test_it_is_scipys_equal_variance_test(one: Array, two: Array) -> None:
-    assume(one.std() > 1e-3 and two.std() > 1e-3)
-    found = pooled_t(one, two)
+def test_it_is_scipys_equal_variance_test(first: Array, second: Array) -> None:
+    assume(first.std() > 1e-3 and second.std() > 1e-3)
+    found = pooled_t(first, second)
     assert found is not None
-    expected = stats.ttest_ind(two, one)
+    expected = stats.ttest_ind(second, first)
     assert found.t == pytest.approx(expected.statistic, abs=1e-9)
     assert found.p == pytest.approx(expected.pvalue)
-    assert found.mean_difference == pytest.approx(two.mean() - one.mean(), abs=1e-9)
-    assert (found.n, found.m) == (20, two.size)
+    assert found.mean_difference == pytest.approx(second.mean() - first.mean(), abs=1e-9)
+    assert (found.n, found.m) == (20, second.size)
     if found.n == found.m:  # as published
-        spread = np.sqrt((one.var(ddof=1) + two.var(ddof=1)) / 2)
+        spread = np.sqrt((first.var(ddof=1) + second.var(ddof=1)) / 2)
         assert found.pooled_spread == pytest.approx(spread)
         error = found.pooled_spread * np.sqrt(2 / found.n)
         assert found.t == pytest.approx(found.mean_difference / error, abs=1e-9)

@@ -41,11 +41,11 @@ def pooled_spread(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[float, i
 
     None when n + m < 3: two single runs say nothing about their spread.
     """
-    one, two = finite(first, at_least=1), finite(second, at_least=1)
-    freedom = one.size + two.size - 2
+    first, second = finite(first, at_least=1), finite(second, at_least=1)
+    freedom = first.size + second.size - 2
     if freedom < 1:
         return None
-    squares = ((one - one.mean()) ** 2).sum() + ((two - two.mean()) ** 2).sum()
+    squares = ((first - first.mean()) ** 2).sum() + ((second - second.mean()) ** 2).sum()
     return sqrt(float(squares) / freedom), freedom
 
 
@@ -97,10 +97,10 @@ class Design:
         def enough(runs: int) -> bool:
             if runs < 2:
                 return False
-            one = _normal(runs, self.paired, self.freedom)
-            error = self.spread * one.error
-            half = student_quantile(one.freedom, 1 - self.alpha) * error
-            shown = np.abs(difference + self.spread * one.mean) + half < room
+            drawn = _normal(runs, self.paired, self.freedom)
+            error = self.spread * drawn.error
+            half = student_quantile(drawn.freedom, 1 - self.alpha) * error
+            shown = np.abs(difference + self.spread * drawn.mean) + half < room
             return bool(shown.mean() >= share)
 
         return _fewest(enough)
@@ -110,9 +110,9 @@ class Design:
         found = _significant(runs, self.paired, self.alpha, self.freedom)
         if found is None:
             return None
-        one = _normal(runs, self.paired, self.freedom)
-        half = self.spread * student_quantile(one.freedom, 0.975) * one.error
-        mean = self.spread * one.mean
+        drawn = _normal(runs, self.paired, self.freedom)
+        half = self.spread * student_quantile(drawn.freedom, 0.975) * drawn.error
+        mean = self.spread * drawn.mean
         sure = half - mean + self.systematic
         beyond = self.threshold - half - mean - self.systematic
         return np.asarray(np.max([self.family * self.spread * found, sure, beyond], axis=0))
@@ -152,9 +152,9 @@ def _greatest(drawn: Array, signs: Array) -> Array:
     runs = drawn.shape[1]
     greatest = np.zeros((len(drawn), len(signs)))
     for place in range(drawn.shape[2]):
-        one = drawn[:, :, place]
-        total = one @ signs.T
-        spread = ((one**2).sum(axis=1)[:, None] - total**2 / runs) / (runs - 1)
+        blocks = drawn[:, :, place]
+        total = blocks @ signs.T
+        spread = ((blocks**2).sum(axis=1)[:, None] - total**2 / runs) / (runs - 1)
         t = np.abs(total) / np.sqrt(runs * np.maximum(spread, 1e-12))
         np.maximum(greatest, t, out=greatest)
     return greatest
@@ -203,8 +203,8 @@ def _significant(runs: int, paired: bool, alpha: float, pilot: int) -> Array | N
         return _least_significant(_drawn(runs, pilot), _patterns(runs), alpha)
     # Exchanges reach multiples of their least p only.
     level = np.floor(alpha / least) * least if least > alpha / FINE else alpha
-    one = _normal(runs, paired, pilot)
-    return np.asarray(student_quantile(one.freedom, 1 - level / 2) * one.error - one.mean)
+    drawn = _normal(runs, paired, pilot)
+    return np.asarray(student_quantile(drawn.freedom, 1 - level / 2) * drawn.error - drawn.mean)
 
 
 def _least_significant(

@@ -52,8 +52,8 @@ def test_unpaired_pilots_too() -> None:
         assert spread is not None
         least = Design(*spread, False, threshold=0.03).detectable(8)
         assert least is not None
-        one, two = generator.normal(0, SPREAD, 8), generator.normal(least, SPREAD, 8)
-        seen.append(found(label_permutation(one, two), welch_difference(one, two), 0.03))
+        first, second = generator.normal(0, SPREAD, 8), generator.normal(least, SPREAD, 8)
+        seen.append(found(label_permutation(first, second), welch_difference(first, second), 0.03))
     assert np.mean(seen) == pytest.approx(0.8, abs=0.07)
 
 
@@ -113,7 +113,7 @@ def test_no_number_of_runs_shows_what_is_not_inside() -> None:
 
 
 def test_what_no_run_averages_out_must_be_exceeded_too() -> None:
-    alone, more = (Design(SPREAD, 7, True, systematic=one).detectable(8) for one in (0.0, 0.05))
+    alone, more = (Design(SPREAD, 7, True, systematic=width).detectable(8) for width in (0.0, 0.05))
     assert alone is not None
     assert more == pytest.approx(alone + 0.05, abs=0.015)
 
@@ -126,9 +126,9 @@ def test_the_upper_bound_covers_four_times_in_five() -> None:
 
 
 def test_the_pooled_spread_is_the_textbook_one() -> None:
-    one, two = [1.0, 2.0, 4.0], [2.0, 3.0]
-    pooled = pooled_spread(one, two)
+    first, second = [1.0, 2.0, 4.0], [2.0, 3.0]
+    pooled = pooled_spread(first, second)
     assert pooled is not None
-    expected = sqrt((2 * np.var(one, ddof=1) + np.var(two, ddof=1)) / 3)
+    expected = sqrt((2 * np.var(first, ddof=1) + np.var(second, ddof=1)) / 3)
     assert pooled[0] == pytest.approx(expected)
     assert pooled[1] == 3

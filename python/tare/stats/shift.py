@@ -61,12 +61,15 @@ def shift_functions(
     """
     measured = [_measured(pair, paired) for pair in pairs]
     greatest = np.zeros(DRAWS)
-    for one in measured:
-        if one is not None:
-            np.maximum(greatest, one.greatest(), out=greatest)
+    for differences in measured:
+        if differences is not None:
+            np.maximum(greatest, differences.greatest(), out=greatest)
     greatest.sort()
     critical = float(np.quantile(greatest, level, method="higher"))
-    return [None if one is None else one.shift(critical, greatest) for one in measured]
+    return [
+        None if differences is None else differences.shift(critical, greatest)
+        for differences in measured
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,17 +109,17 @@ class _Measured:
 
 
 def _measured(pair: Pair, paired: bool) -> _Measured | None:
-    one, two = _runs(pair.first), _runs(pair.second)
-    if one.shape[1] != two.shape[1] or (paired and len(one) != len(two)):
-        raise ValueError(f"expected equal shapes, found {one.shape} and {two.shape}")
-    sides = [two - one] if paired else [two, one]
+    first, second = _runs(pair.first), _runs(pair.second)
+    if first.shape[1] != second.shape[1] or (paired and len(first) != len(second)):
+        raise ValueError(f"expected equal shapes, found {first.shape} and {second.shape}")
+    sides = [second - first] if paired else [second, first]
     if min(len(side) for side in sides) < 2:
         return None
     error = np.sqrt(sum(side.var(axis=0, ddof=1) / len(side) for side in sides))
     # Equal decimals differ in their last bit: that is no spread to divide by.
     known = error > 1e-12 * max(float(np.abs(side).max(initial=0)) for side in sides)
     numbers = pair.samples[:1] if paired else pair.samples[::-1]
-    estimate = two.mean(axis=0) - one.mean(axis=0)
+    estimate = second.mean(axis=0) - first.mean(axis=0)
     return _Measured(estimate, error, known, [*zip(sides, numbers, strict=True)])
 
 

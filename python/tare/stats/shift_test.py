@@ -12,26 +12,29 @@ from tare.stats.shift import Pair, Shift, shift_functions
 QUANTILES = 11
 
 
-def shift_function(one: npt.ArrayLike, two: npt.ArrayLike, *, paired: bool) -> Shift | None:
+def shift_function(first: npt.ArrayLike, second: npt.ArrayLike, *, paired: bool) -> Shift | None:
     """Of one pair alone."""
-    (found,) = shift_functions([Pair(one, two)], paired=paired)
+    (found,) = shift_functions([Pair(first, second)], paired=paired)
     return found
 
 
 @pytest.mark.parametrize("paired", [True, False])
 def test_of_one_quantile_it_is_the_t_test(paired: bool) -> None:
     generator = np.random.default_rng(1)
-    one, two = generator.normal(0, 1, (7, 1)), generator.normal(0.8, 2, (7 if paired else 10, 1))
-    found = shift_function(one, two, paired=paired)
+    first, second = (
+        generator.normal(0, 1, (7, 1)),
+        generator.normal(0.8, 2, (7 if paired else 10, 1)),
+    )
+    found = shift_function(first, second, paired=paired)
     assert found is not None
     expected = (
-        stats.ttest_rel(two[:, 0], one[:, 0])
+        stats.ttest_rel(second[:, 0], first[:, 0])
         if paired
-        else stats.ttest_ind(two[:, 0], one[:, 0], equal_var=False)
+        else stats.ttest_ind(second[:, 0], first[:, 0], equal_var=False)
     )
     interval = expected.confidence_interval(0.95)
     width = interval.high - interval.low
-    assert found.estimate[0] == pytest.approx(two.mean() - one.mean())
+    assert found.estimate[0] == pytest.approx(second.mean() - first.mean())
     assert found.low[0] == pytest.approx(interval.low, abs=0.02 * width)
     assert found.high[0] == pytest.approx(interval.high, abs=0.02 * width)
     assert found.p[0] == pytest.approx(expected.pvalue, abs=0.015)
@@ -58,8 +61,8 @@ def test_the_band_holds_for_all_quantiles_at_once(runs: int, paired: bool, heavy
     truth, tries = np.linspace(-0.5, 2, QUANTILES), 200
     covered = 0
     for _ in range(tries):
-        one, two = (correlated(generator, heavy, runs) for _ in range(2))
-        found = shift_function(one, two + truth, paired=paired)
+        first, second = (correlated(generator, heavy, runs) for _ in range(2))
+        found = shift_function(first, second + truth, paired=paired)
         assert found is not None
         covered += bool(((found.low <= truth) & (truth <= found.high)).all())
     assert covered / tries >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / tries)
@@ -69,8 +72,8 @@ def test_the_band_holds_for_all_quantiles_at_once(runs: int, paired: bool, heavy
 @pytest.mark.parametrize("paired", [True, False])
 def test_the_band_and_the_p_values_say_the_same(paired: bool) -> None:
     generator = np.random.default_rng(3)
-    one, two = correlated(generator, False, 8), correlated(generator, False, 8)
-    found = shift_function(one, two + np.linspace(0, 9, QUANTILES), paired=paired)
+    first, second = correlated(generator, False, 8), correlated(generator, False, 8)
+    found = shift_function(first, second + np.linspace(0, 9, QUANTILES), paired=paired)
     assert found is not None
     outside = (found.low > 0) | (found.high < 0)
     assert 0 < outside.sum() < QUANTILES
@@ -79,10 +82,10 @@ def test_the_band_and_the_p_values_say_the_same(paired: bool) -> None:
 
 def test_the_band_is_narrower_than_bonferronis_and_wider_than_one_interval() -> None:
     generator = np.random.default_rng(4)
-    one, two = correlated(generator, False, 8), correlated(generator, False, 8)
-    found = shift_function(one, two, paired=True)
+    first, second = correlated(generator, False, 8), correlated(generator, False, 8)
+    found = shift_function(first, second, paired=True)
     assert found is not None
-    error = (two - one).std(axis=0, ddof=1) / np.sqrt(8)
+    error = (second - first).std(axis=0, ddof=1) / np.sqrt(8)
     times = (found.high - found.low) / 2 / error
     assert times == pytest.approx(times[0])
     assert stats.t.ppf(0.975, 7) < times[0] < stats.t.ppf(1 - 0.025 / QUANTILES, 7)
@@ -90,10 +93,10 @@ def test_the_band_is_narrower_than_bonferronis_and_wider_than_one_interval() -> 
 
 def test_a_quantile_without_spread_takes_nothing_from_the_others() -> None:
     generator = np.random.default_rng(5)
-    one, two = generator.normal(0, 1, (6, 2)), generator.normal(0, 1, (6, 2))
-    one[:, 1], two[:, 1] = 0.1, 0.3
-    both = shift_function(one, two, paired=True)
-    alone = shift_function(one[:, :1], two[:, :1], paired=True)
+    first, second = generator.normal(0, 1, (6, 2)), generator.normal(0, 1, (6, 2))
+    first[:, 1], second[:, 1] = 0.1, 0.3
+    both = shift_function(first, second, paired=True)
+    alone = shift_function(first[:, :1], second[:, :1], paired=True)
     assert both is not None
     assert alone is not None
     assert (both.low[0], both.high[0]) == pytest.approx((alone.low[0], alone.high[0]), rel=0.05)
@@ -135,18 +138,18 @@ def test_one_band_holds_for_all_pairs_of_a_baseline(paired: bool) -> None:
         pairs = [Pair(base, other, (0, place)) for place, other in enumerate(others, start=1)]
         if paired:
             pairs = [Pair(base, other, (0, 0)) for other in others]
-        found = [one for one in shift_functions(pairs, paired=paired) if one is not None]
+        found = [shift for shift in shift_functions(pairs, paired=paired) if shift is not None]
         assert len(found) == len(others)
-        covered += all(bool(((one.low <= 0) & (one.high >= 0)).all()) for one in found)
+        covered += all(bool(((shift.low <= 0) & (shift.high >= 0)).all()) for shift in found)
     assert covered / tries >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / tries)
     assert covered < tries
 
 
 def test_the_same_pair_twice_has_the_band_of_one() -> None:
     generator = np.random.default_rng(13)
-    one, two = correlated(generator, False, 8), correlated(generator, False, 8)
-    alone = shift_function(one, two, paired=True)
-    first, second = shift_functions([Pair(one, two), Pair(one, two)], paired=True)
+    base, other = correlated(generator, False, 8), correlated(generator, False, 8)
+    alone = shift_function(base, other, paired=True)
+    first, second = shift_functions([Pair(base, other), Pair(base, other)], paired=True)
     assert alone is not None
     assert first is not None
     assert second is not None

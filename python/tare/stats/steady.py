@@ -39,7 +39,7 @@ WITHIN_NOISE = 2.0
 """Standard errors within which levels are one level, too."""
 SETTLED = 0.75
 UNLIKE = 1.1
-"""Times as long as the shorter ones from which on runs are of unlike length."""
+"""Times as long as the shorter runs from which on runs are of unlike length."""
 DISTURBED = 0.05
 """Share that may lie on other levels in the steady part, or be faster before it: neighbours come
 and go."""
@@ -136,11 +136,11 @@ def common_share(conditions: Iterable[Iterable[Steadiness]]) -> float:
     comes in every run; runs that shifted late, as few of their siblings did, do not take half of
     all runs with them. Runs without a steady state are never seen to settle. Where conditions have
     runs of unlike lengths, what is left of a warm-up does not cancel between them: half is left out
-    as soon as there is one.
+    as soon as there is a warm-up.
     """
     known = [[*runs] for runs in conditions]
     shares = [sorted((run.cut or 0) / run.segments[-1].end for run in runs) for runs in known]
-    latest = max((one[ceil(SETTLED * len(one)) - 1] for one in shares if one), default=0.0)
+    latest = max((cuts[ceil(SETTLED * len(cuts)) - 1] for cuts in shares if cuts), default=0.0)
     if latest and unlike([[run.segments[-1].end for run in runs] for runs in known]):
         return 0.5
     return min(latest, 0.5)
@@ -148,7 +148,7 @@ def common_share(conditions: Iterable[Iterable[Steadiness]]) -> float:
 
 def unlike(lengths: Iterable[Sequence[float]]) -> bool:
     """Whether the median runs of conditions differ in length by more than 10 %."""
-    medians = [float(np.median(one)) for one in lengths if len(one)]
+    medians = [float(np.median(runs)) for runs in lengths if len(runs)]
     return bool(medians) and max(medians) > UNLIKE * min(medians)
 
 

@@ -30,7 +30,7 @@ def course(batches: npt.ArrayLike, edges: npt.ArrayLike) -> Array:
     values = finite(batches, 1)
     cell = cells(edges)
     found = np.unique(cell)
-    medians = [float(np.median(values[cell == one])) for one in found]
+    medians = [float(np.median(values[cell == part])) for part in found]
     levels = np.interp(np.arange(CELLS), found, medians)
     return np.asarray(levels - levels[CELLS // 2 :].mean(), dtype=np.float64)
 
@@ -50,9 +50,9 @@ def of_machine(blocks: Sequence[Sequence[Array]]) -> list[Array]:
     shares nothing, and of one block nothing is known to be the machine's: both give zeros.
     """
     shared = [np.median(block, axis=0) if len(block) > 1 else None for block in blocks]
-    together = [one for one in shared if one is not None]
+    together = [median for median in shared if median is not None]
     if not together:
         return [np.zeros(CELLS) for _ in blocks]
     low, high = np.quantile(together, [1 - AGREEING, AGREEING], axis=0)
     own = np.maximum(low, 0) + np.minimum(high, 0)
-    return [np.zeros(CELLS) if one is None else np.asarray(one - own) for one in shared]
+    return [np.zeros(CELLS) if median is None else np.asarray(median - own) for median in shared]

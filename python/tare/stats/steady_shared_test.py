@@ -20,7 +20,7 @@ SLOWDOWN = steps((350, 1), (650, 1.2))
 def machine(seed: int) -> Array:
     """Turns of about a third of a run, 25 % slower and not."""
     generator = np.random.default_rng(seed)
-    turns = [int(one) + 1 for one in generator.exponential(300, BATCHES)]
+    turns = [int(length) + 1 for length in generator.exponential(300, BATCHES)]
     slow = generator.permuted([0.0, np.log(1.25)])
     return np.repeat(np.resize(slow, BATCHES), turns)[:BATCHES]
 
@@ -29,8 +29,8 @@ def kinds(courses: list[Array], blocks: int, of_one_machine: bool = True) -> lis
     """The classes of the runs of each condition, in blocks of one machine's courses."""
     runs = [
         [
-            11 + machine(block) + one + 0.04 * noise(100 * block + number, 0.5)
-            for number, one in enumerate(courses)
+            11 + machine(block) + service + 0.04 * noise(100 * block + number, 0.5)
+            for number, service in enumerate(courses)
         ]
         for block in range(blocks)
     ]
@@ -38,9 +38,9 @@ def kinds(courses: list[Array], blocks: int, of_one_machine: bool = True) -> lis
     found: list[Counter[str]] = [Counter() for _ in courses]
     for block, move in zip(runs, moves, strict=True):
         for number, run in enumerate(block):
-            one = classify(run - of_one_machine * move[cells(EDGES)], EDGES)
-            assert one is not None
-            found[number][one.kind] += 1
+            steadiness = classify(run - of_one_machine * move[cells(EDGES)], EDGES)
+            assert steadiness is not None
+            found[number][steadiness.kind] += 1
     return found
 
 

@@ -63,7 +63,11 @@ def test_requests_are_worth_fewer_independent_ones(correlation: float) -> None:
     # Requests vary by 0.2² within batches of 50; their batches are those of an AR(1).
     found = [classify(10 + 0.1 * noise(seed, correlation), EDGES, 0.2**2) for seed in range(40)]
     expected = (0.1**2 + 0.2**2) / (50 * 0.1**2 * (1 + correlation) / (1 - correlation)) * EDGES[-1]
-    worth = [one.worth for one in found if one is not None and one.worth is not None]
+    worth = [
+        steadiness.worth
+        for steadiness in found
+        if steadiness is not None and steadiness.worth is not None
+    ]
     assert np.median(worth) == pytest.approx(expected, rel=0.15)
 
 
@@ -126,7 +130,7 @@ def test_constant_runs_have_no_noise_to_be_measured_by() -> None:
     found = classify(np.full(BATCHES, 7.0), EDGES)
     assert found is not None
     assert (found.kind, found.cut) == ("flat", 0)
-    assert [(one.start, one.end) for one in found.segments] == [(0, 50_000)]
+    assert [(segment.start, segment.end) for segment in found.segments] == [(0, 50_000)]
 
 
 def test_batches_that_are_missing_keep_the_places_of_the_others() -> None:
@@ -150,7 +154,11 @@ def test_the_share_is_where_every_condition_has_settled() -> None:
     flat = run(np.zeros(BATCHES))
     early, late = run(steps((100, 1.5), (900, 1))), run(steps((300, 1.5), (700, 1)))
     never = run(steps((700, 1), (300, 1.3)))
-    first, second = (one.cut / one.segments[-1].end for one in (early, late) if one.cut)
+    first, second = (
+        steadiness.cut / steadiness.segments[-1].end
+        for steadiness in (early, late)
+        if steadiness.cut
+    )
     assert common_share([[early, never], [late]]) == second
     assert common_share([[early, never, late]]) == second
     # A machine that changes its level under way has runs that happen to look like a warm-up.
@@ -164,14 +172,14 @@ def test_the_share_is_where_every_condition_has_settled() -> None:
 def test_half_is_left_out_where_runs_of_unlike_length_warm_up() -> None:
     warm = np.where(np.arange(BATCHES) < 50, np.log(1.5), 0.0) + 0.01 * noise(1, 0.3)
     short, long = (
-        [one] * 3
-        for one in (classify(warm[:500], EDGES[:501]), classify(warm, EDGES))
-        if one is not None
+        [steadiness] * 3
+        for steadiness in (classify(warm[:500], EDGES[:501]), classify(warm, EDGES))
+        if steadiness is not None
     )
     assert common_share([short, long]) == 0.5
     assert common_share([long, long]) == pytest.approx(0.05, abs=0.01)
     flat = [classify(0.01 * noise(2, 0.3)[:size], EDGES[: size + 1]) for size in (500, BATCHES)]
-    assert common_share([[one] for one in flat if one is not None]) == 0
+    assert common_share([[steadiness] for steadiness in flat if steadiness is not None]) == 0
 
 
 def test_the_drift_is_what_the_level_still_falls_by() -> None:

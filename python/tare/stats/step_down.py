@@ -2,7 +2,7 @@
 """p-values of many comparisons of the same runs, adjusted together by the step-down maximum.
 
 Westfall and Young (1993, algorithm 4.1): the statistic of every comparison is compared with the
-greatest one among all comparisons that are not larger, over the same exchanges of runs for all.
+greatest among all comparisons that are not larger, over the same exchanges of runs for all.
 What comparisons have in common - blocks, the baseline, spans of one request - makes their maxima
 small; Holm's procedure assumes the worst, and with six blocks can decide no two comparisons.
 The statistic is |mean| / standard error, so that a noisy comparison does not mask a quiet one.
@@ -56,10 +56,10 @@ def unpaired(first: npt.ArrayLike, second: npt.ArrayLike, seed: int = 0) -> Arra
     m of n + m up to 20,000, else as many drawn. The standard error is Welch's. Raises ValueError
     unless both sides have two runs of every summary.
     """
-    one, two = _table(first), _table(second)
-    both = np.concatenate([one, two])
+    first, second = _table(first), _table(second)
+    both = np.concatenate([first, second])
     known = np.isfinite(both)
-    if min((known[: len(one)]).sum(axis=0).min(), known[len(one) :].sum(axis=0).min()) < 2:
+    if min((known[: len(first)]).sum(axis=0).min(), known[len(first) :].sum(axis=0).min()) < 2:
         raise ValueError("expected two runs of every summary on both sides")
     # Centred, sums of squares do not lose their digits.
     centred = np.where(known, both - np.nanmean(both, axis=0), 0.0)
@@ -75,17 +75,17 @@ def unpaired(first: npt.ArrayLike, second: npt.ArrayLike, seed: int = 0) -> Arra
             found = _ratio(mean - other, error + its_error)
         return np.where(np.minimum(here[2], there[2]) < 2, np.nan, found)
 
-    exact = comb(len(both), len(two)) <= EXACT
-    observed = (np.arange(len(both)) >= len(one)).astype(np.float64)[None, :]
-    return _adjusted(statistics, observed, _choices(len(both), len(two), exact, seed), exact)
+    exact = comb(len(both), len(second)) <= EXACT
+    observed = (np.arange(len(both)) >= len(first)).astype(np.float64)[None, :]
+    return _adjusted(statistics, observed, _choices(len(both), len(second), exact, seed), exact)
 
 
 def over_families(families: Sequence[npt.ArrayLike]) -> list[Array]:
     """Adjusted p-values of several families whose own are adjusted already: (k,) each.
 
-    The families share alpha equally, whatever they have to do with each other; one of which all
-    comparisons are rejected leaves its share to the others. For families of one comparison that
-    is Holm's (1979) procedure.
+    The families share alpha equally, whatever they have to do with each other; a family of which
+    all comparisons are rejected leaves its share to the others. For families of one comparison
+    that is Holm's (1979) procedure.
     """
     own = [chances(family) for family in families]
     order = sorted(range(len(own)), key=lambda place: float(own[place].max()))
@@ -106,8 +106,8 @@ def _adjusted(
     order = np.argsort(seen, kind="stable")
     hits, total = np.zeros(seen.size), 0
     for rows in exchanges:
-        # Of the comparisons up to each one, in rising order of what was seen. Without a statistic
-        # one counts against itself alone: of few runs, it would hide the others.
+        # Of the comparisons up to each, in rising order of what was seen. Without a statistic a
+        # comparison counts against itself alone: of few runs, it would hide the others.
         found = statistics(rows)[:, order]
         unknown = np.isnan(found)
         greatest = np.maximum.accumulate(np.where(unknown, 0.0, found), axis=1)

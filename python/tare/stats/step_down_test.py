@@ -19,7 +19,7 @@ def literal(observed: np.ndarray, exchanged: list[np.ndarray]) -> np.ndarray:
     least = 0.0
     for rank, place in enumerate(order):
         others = order[rank:]
-        hits = [max(one[others]) >= observed[place] * (1 - 1e-9) for one in exchanged]
+        hits = [max(exchange[others]) >= observed[place] * (1 - 1e-9) for exchange in exchanged]
         least = max(least, float(np.mean(hits)))
         adjusted[place] = least
     return adjusted
@@ -29,18 +29,18 @@ def literal(observed: np.ndarray, exchanged: list[np.ndarray]) -> np.ndarray:
 def test_paired_is_the_literal_algorithm(blocks: int) -> None:
     values = np.random.default_rng(blocks).normal([0, 0.5, 3], [1, 2, 1], (blocks, 3))
 
-    def statistic(one: np.ndarray) -> np.ndarray:
-        return np.asarray(np.abs(ttest_1samp(one, 0).statistic))
+    def statistic(differences: np.ndarray) -> np.ndarray:
+        return np.asarray(np.abs(ttest_1samp(differences, 0).statistic))
 
-    signs = [np.array(one)[:, None] for one in product([1, -1], repeat=blocks)]
-    expected = literal(statistic(values), [statistic(values * one) for one in signs])
+    signs = [np.array(flips)[:, None] for flips in product([1, -1], repeat=blocks)]
+    expected = literal(statistic(values), [statistic(values * flips) for flips in signs])
     np.testing.assert_allclose(paired(values), expected)
 
 
 def test_unpaired_is_the_literal_algorithm() -> None:
     generator = np.random.default_rng(5)
-    one, two = generator.normal(0, 1, (5, 3)), generator.normal([0, 1, 4], 2, (4, 3))
-    both = np.concatenate([one, two])
+    first, second = generator.normal(0, 1, (5, 3)), generator.normal([0, 1, 4], 2, (4, 3))
+    both = np.concatenate([first, second])
 
     def statistic(places: tuple[int, ...]) -> np.ndarray:
         there = np.isin(np.arange(9), places)
@@ -48,7 +48,7 @@ def test_unpaired_is_the_literal_algorithm() -> None:
 
     ways = [statistic(places) for places in combinations(range(9), 4)]
     expected = literal(statistic((5, 6, 7, 8)), ways)
-    np.testing.assert_allclose(unpaired(one, two), expected)
+    np.testing.assert_allclose(unpaired(first, second), expected)
 
 
 def test_one_comparison_alone_has_the_p_of_sign_flips() -> None:
@@ -57,14 +57,16 @@ def test_one_comparison_alone_has_the_p_of_sign_flips() -> None:
 
 
 def test_one_summary_alone_has_the_p_of_relabelling() -> None:
-    one, two = np.random.default_rng(8).normal(0, 1, (2, 6))
-    assert unpaired(one[:, None], two[:, None]) == pytest.approx([label_permutation(one, two)])
+    first, second = np.random.default_rng(8).normal(0, 1, (2, 6))
+    assert unpaired(first[:, None], second[:, None]) == pytest.approx(
+        [label_permutation(first, second)]
+    )
 
 
 def test_six_blocks_decide_between_three_conditions_where_holm_cannot() -> None:
     differences = 0.26 + np.random.default_rng(3).normal(0, 0.02, (6, 3))
     assert (paired(differences) < 0.05).all()
-    assert (holm([sign_flip(one) for one in differences.T]) > 0.05).all()
+    assert (holm([sign_flip(comparison) for comparison in differences.T]) > 0.05).all()
 
 
 def test_a_noisy_comparison_does_not_mask_a_quiet_one() -> None:
@@ -78,11 +80,11 @@ def test_a_summary_of_few_runs_hides_no_other() -> None:
     few = np.full(8, np.nan)
     few[:3] = 0.1, 0.2, 0.4
     clear, scattered = np.full(8, 5.0), np.arange(8.0)
-    one, two = unpaired(
+    few_p, clear_p = unpaired(
         np.column_stack([few, scattered / 100]), np.column_stack([few, clear + scattered / 100])
     )
-    assert two == pytest.approx(2 / 12_870)
-    assert one > 0.3
+    assert clear_p == pytest.approx(2 / 12_870)
+    assert few_p > 0.3
 
 
 def test_blocks_may_lack_a_comparison() -> None:
@@ -106,7 +108,7 @@ def test_many_blocks_are_drawn_and_never_zero() -> None:
 
 def test_families_of_one_comparison_are_holms() -> None:
     p = [0.03, 0.001, 0.4, 0.02]
-    found = over_families([[one] for one in p])
+    found = over_families([[value] for value in p])
     np.testing.assert_allclose(np.concatenate(found), holm(p))
 
 

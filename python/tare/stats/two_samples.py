@@ -45,18 +45,20 @@ class Moments:
         return cls(sample.size, float(sample.mean()) if sample.size else 0.0, variance)
 
 
-def pooled_variance(one: Moments, two: Moments) -> float:
+def pooled_variance(first: Moments, second: Moments) -> float:
     """((n - 1) s1^2 + (m - 1) s2^2) / (n + m - 2), for n + m of at least 3."""
-    squares = sum(max(of.size - 1, 0) * of.variance for of in (one, two))
-    return squares / (one.size + two.size - 2)
+    squares = sum(max(of.size - 1, 0) * of.variance for of in (first, second))
+    return squares / (first.size + second.size - 2)
 
 
-def student_t_of(one: Moments, two: Moments) -> Outcome | None:
+def student_t_of(first: Moments, second: Moments) -> Outcome | None:
     """`student_t` of samples of which only these numbers are known."""
-    freedom = one.size + two.size - 2
-    if min(one.size, two.size) < 1 or freedom < 1 or not (one.variance or two.variance):
+    freedom = first.size + second.size - 2
+    if min(first.size, second.size) < 1 or freedom < 1 or not (first.variance or second.variance):
         return None
-    t = (two.mean - one.mean) / sqrt(pooled_variance(one, two) * (1 / one.size + 1 / two.size))
+    t = (second.mean - first.mean) / sqrt(
+        pooled_variance(first, second) * (1 / first.size + 1 / second.size)
+    )
     return Outcome(t, 2 * student_cdf(freedom, -abs(t)))
 
 
@@ -86,10 +88,10 @@ def mann_whitney(first: npt.ArrayLike, second: npt.ArrayLike) -> Outcome | None:
     p is exact where one sample has at most 8 values and there are no ties, else normal with
     corrections for ties and continuity. None where all values are equal or a sample is empty.
     """
-    one, two = finite(first), finite(second)
-    if not (one.size and two.size) or _constant(np.concatenate([one, two])):
+    first, second = finite(first), finite(second)
+    if not (first.size and second.size) or _constant(np.concatenate([first, second])):
         return None
-    found = _scipy_stats().mannwhitneyu(two, one)
+    found = _scipy_stats().mannwhitneyu(second, first)
     return Outcome(float(found.statistic), float(found.pvalue))
 
 
@@ -98,13 +100,13 @@ def kolmogorov_smirnov(first: npt.ArrayLike, second: npt.ArrayLike) -> Outcome |
 
     p is exact up to 10,000 values a sample, else asymptotic.
     """
-    one, two = finite(first), finite(second)
-    if not (one.size and two.size):
+    first, second = finite(first), finite(second)
+    if not (first.size and second.size):
         return None
     with catch_warnings():
-        # Where the exact p cannot be had, SciPy says that it takes the asymptotic one.
+        # Where the exact p cannot be had, SciPy says that it takes the asymptotic p.
         simplefilter("ignore", RuntimeWarning)
-        found = _scipy_stats().ks_2samp(one, two)
+        found = _scipy_stats().ks_2samp(first, second)
     return Outcome(float(found.statistic), float(found.pvalue))
 
 
@@ -115,13 +117,13 @@ def anderson_darling(first: npt.ArrayLike, second: npt.ArrayLike) -> Outcome | N
     ends at 0.001 and 0.25: beyond, it is a bound. None where all values are equal or a sample is
     empty.
     """
-    one, two = finite(first), finite(second)
-    if not (one.size and two.size) or _constant(np.concatenate([one, two])):
+    first, second = finite(first), finite(second)
+    if not (first.size and second.size) or _constant(np.concatenate([first, second])):
         return None
     with catch_warnings():
         # SciPy says in a warning that p is at an end of its table.
         simplefilter("ignore", UserWarning)
-        found = _scipy_stats().anderson_ksamp([one, two], variant="midrank")
+        found = _scipy_stats().anderson_ksamp([first, second], variant="midrank")
     p = float(found.pvalue)
     return Outcome(
         float(found.statistic),
@@ -135,10 +137,10 @@ def cramer_von_mises(first: npt.ArrayLike, second: npt.ArrayLike) -> Outcome | N
 
     p is exact up to 20 values a sample, else asymptotic. None where a sample has fewer than two.
     """
-    one, two = finite(first), finite(second)
-    if min(one.size, two.size) < 2:
+    first, second = finite(first), finite(second)
+    if min(first.size, second.size) < 2:
         return None
-    found = _scipy_stats().cramervonmises_2samp(one, two)
+    found = _scipy_stats().cramervonmises_2samp(first, second)
     return Outcome(float(found.statistic), float(found.pvalue))
 
 
@@ -148,12 +150,12 @@ def wasserstein_of_logs(first: npt.ArrayLike, second: npt.ArrayLike) -> float | 
 
     Raises ValueError for values that are not above zero.
     """
-    one, two = finite(first), finite(second)
-    if (one <= 0).any() or (two <= 0).any():
+    first, second = finite(first), finite(second)
+    if (first <= 0).any() or (second <= 0).any():
         raise ValueError("expected values above zero, which have a logarithm")
-    if not (one.size and two.size):
+    if not (first.size and second.size):
         return None
-    return float(_scipy_stats().wasserstein_distance(np.log(one), np.log(two)))
+    return float(_scipy_stats().wasserstein_distance(np.log(first), np.log(second)))
 
 
 def _scipy_stats() -> Any:

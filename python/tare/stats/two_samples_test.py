@@ -63,8 +63,8 @@ def distributions(first: list[float], second: list[float]) -> list[tuple[float, 
     both = sorted({*first, *second})
     return [
         (
-            sum(one <= x for one in first) / len(first),
-            sum(one <= x for one in second) / len(second),
+            sum(value <= x for value in first) / len(first),
+            sum(value <= x for value in second) / len(second),
             first.count(x) + second.count(x),
         )
         for x in both
@@ -98,11 +98,11 @@ def test_anderson_darling_says_where_its_table_ends() -> None:
 
 def test_anderson_darling_of_a_published_example() -> None:
     """Scholz and Stephens (1987), their four laboratories taken two at a time: SciPy's value."""
-    one = [38.7, 41.5, 43.8, 44.5, 45.5, 46.0, 47.7, 58.0]
-    two = [39.2, 39.3, 39.7, 41.4, 41.8, 42.9, 43.3, 45.8]
-    found = anderson_darling(one, two)
+    first = [38.7, 41.5, 43.8, 44.5, 45.5, 46.0, 47.7, 58.0]
+    second = [39.2, 39.3, 39.7, 41.4, 41.8, 42.9, 43.3, 45.8]
+    found = anderson_darling(first, second)
     assert found is not None
-    expected = stats.anderson_ksamp([one, two], variant="midrank")
+    expected = stats.anderson_ksamp([first, second], variant="midrank")
     assert found.statistic == expected.statistic
 
 
@@ -110,11 +110,11 @@ def test_anderson_darling_of_a_published_example() -> None:
 def test_wasserstein_is_the_area_between_the_distributions(
     first: list[float], second: list[float]
 ) -> None:
-    one, two = np.exp(first), np.exp(second)
+    first_values, second_values = np.exp(first), np.exp(second)
     at = distributions(first, second)
     gaps = np.diff(sorted({*first, *second}))
     area = sum(abs(f - g) * gap for (f, g, _), gap in zip(at, gaps, strict=False))
-    assert wasserstein_of_logs(one, two) == pytest.approx(area)
+    assert wasserstein_of_logs(first_values, second_values) == pytest.approx(area)
 
 
 def test_of_equal_and_of_few_values_what_exists_is_given() -> None:

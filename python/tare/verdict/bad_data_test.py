@@ -33,7 +33,7 @@ def written(path: Path, durations: Sequence[float] | Array, start: float | None 
 
 
 def judged(
-    folder: Path, change: Change = lambda one: one, requests: int = 400, effect: float = 1.0
+    folder: Path, change: Change = lambda times: times, requests: int = 400, effect: float = 1.0
 ) -> Judgement:
     """8 runs a side; those of `new` have `effect`, and are changed."""
     paths: dict[str, list[Path]] = {"old": [], "new": []}
@@ -46,7 +46,7 @@ def judged(
 
 
 def of(judgement: Judgement, metric: str = "p50") -> Comparison:
-    (found,) = (one for one in judgement.comparisons if one.metric == metric)
+    (found,) = (comparison for comparison in judgement.comparisons if comparison.metric == metric)
     return found
 
 
@@ -63,7 +63,7 @@ def test_times_are_not_needed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("requests", [1, 2, 3])
 def test_runs_of_a_request_or_two_have_no_shape(tmp_path: Path, requests: int) -> None:
     judgement = judged(tmp_path, requests=requests, effect=3.0)
-    tail = next(one for one in judgement.comparisons if one.metric == "p99")
+    tail = next(comparison for comparison in judgement.comparisons if comparison.metric == "p99")
     assert tail.verdict == "inconclusive"
     if requests > 1:
         assert "too few independent requests for p99" in tail.reason
@@ -75,14 +75,14 @@ def test_runs_of_a_request_or_two_have_no_shape(tmp_path: Path, requests: int) -
 
 
 def test_few_requests_that_are_all_equal_are_no_measurement(tmp_path: Path) -> None:
-    found = of(judged(tmp_path, lambda one: np.full(one.size, 2.2), requests=90))
+    found = of(judged(tmp_path, lambda times: np.full(times.size, 2.2), requests=90))
     assert found.verdict == "inconclusive"
     assert "took exactly the same time" in found.reason
 
 
 def every(step: int, value: float) -> Change:
-    def change(one: Array) -> Array:
-        changed = one.copy()
+    def change(times: Array) -> Array:
+        changed = times.copy()
         changed[5::step] = value
         return changed
 
@@ -124,8 +124,8 @@ def test_a_file_that_is_given_twice_is_told(tmp_path: Path) -> None:
 
 def test_a_warm_up_that_differs_is_told_and_a_long_one_forbids_unchanged(tmp_path: Path) -> None:
     def warming(share: float) -> Judgement:
-        def change(one: Array) -> Array:
-            return one * np.where(np.arange(one.size) < share * one.size, 1.5, 1.0)
+        def change(times: Array) -> Array:
+            return times * np.where(np.arange(times.size) < share * times.size, 1.5, 1.0)
 
         folder = tmp_path / f"{share}"
         folder.mkdir()
@@ -133,13 +133,15 @@ def test_a_warm_up_that_differs_is_told_and_a_long_one_forbids_unchanged(tmp_pat
 
     differs = "'new': the warm-up that is left out"
     short, long, none = warming(0.1), warming(0.4), warming(0.0)
-    assert [of(one).verdict for one in (short, long, none)] == [
+    assert [of(judgement).verdict for judgement in (short, long, none)] == [
         "unchanged",
         "inconclusive",
         "unchanged",
     ]
     assert "% with all but the first " in of(long).reason
-    assert [any(differs in line for line in one.lines) for one in (short, long, none)] == [
+    assert [
+        any(differs in line for line in judgement.lines) for judgement in (short, long, none)
+    ] == [
         True,
         True,
         False,
@@ -156,7 +158,7 @@ def test_a_tail_is_not_faster_since_its_slowest_requests_failed(tmp_path: Path) 
                 took = latencies(seed, 4_000)
                 late = np.sort(took)[-int(failing * took.size)]
                 path = tmp_path / f"{name}{run}.csv"
-                rows = (f"{one},{name == 'old' or one < late}" for one in took)
+                rows = (f"{duration},{name == 'old' or duration < late}" for duration in took)
                 path.write_text("\n".join(["response_time,ok", *rows, ""]))
                 paths[name].append(path)
         asked = Asked({"duration": "response_time", "ok": "ok"}, "ms")
@@ -170,6 +172,6 @@ def test_a_tail_is_not_faster_since_its_slowest_requests_failed(tmp_path: Path) 
 
 def test_requests_that_take_no_time_are_no_measurement(tmp_path: Path) -> None:
     judgement = judged(tmp_path, every(10, 0.0), effect=0.9)
-    assert {one.verdict for one in judgement.comparisons} == {"invalid"}
+    assert {comparison.verdict for comparison in judgement.comparisons} == {"invalid"}
     assert "10.00% of the requests took no time, above 1.00%" in of(judgement).reason
     assert any("'new': 320 of 3,200 requests (10.0 %) took 0 ns" in x for x in judgement.warnings)

@@ -27,7 +27,7 @@ def judge_folders(
     budget: float | None = None,
     primary: str | None = None,
 ) -> Judgement:
-    """Compares each condition of `new` with the one of the same name in `old`, runs unpaired.
+    """Compares each condition of `new` with the condition of the same name in `old`, runs unpaired.
 
     They are called NAME@old and NAME@new. All that both have are compared, or those that are
     `wanted`. Budget (a fraction), primary metric and alpha are those of `old` unless given. Raises
@@ -43,17 +43,21 @@ def judge_folders(
     asked = replace(both.asked(budget, primary), warnings=())
     experiments = {name: _of(asked, name) for name in names}
     guarded = {side: _guarded(both, side, manifests[side]) for side in sides}
-    outcomes = {side: controls(one) for side, one in guarded.items()}
+    outcomes = {side: controls(experiment) for side, experiment in guarded.items()}
     judgement = judge_together(
         experiments if len(names) > 1 else {"": experiments[names[0]]},
-        [one for found in outcomes.values() for one in found],
+        [control for found in outcomes.values() for control in found],
     )
     lines = [
         f"two experiments, {old} (old) and {new} (new): their runs are not paired, and every change"
         " between them counts as an effect",
         *differences(manifests[OLD], manifests[NEW], names, *map(plan_tables, sides.values())),
         *(line for side, found in outcomes.items() for line in _alarms(side, found)),
-        *(f"{side}: {line}" for side, one in guarded.items() for line in unguarded(one)),
+        *(
+            f"{side}: {line}"
+            for side, experiment in guarded.items()
+            for line in unguarded(experiment)
+        ),
         *_alone(there, names, wanted),
         *both.warnings,
         *judgement.lines,
@@ -116,10 +120,10 @@ def _guarded(both: Experiment, side: str, manifest: Manifest) -> Experiment:
 def _alarms(side: str, found: Sequence[Control]) -> list[str]:
     """That a result's own control differs from its baseline."""
     return [
-        f"{side}: the baseline differs from itself by {percent(one.relative)} in {one.metric}"
-        " (its control): that experiment was disturbed"
-        for one in found
-        if one.alarm
+        f"{side}: the baseline differs from itself by {percent(control.relative)} in"
+        f" {control.metric} (its control): that experiment was disturbed"
+        for control in found
+        if control.alarm
     ]
 
 

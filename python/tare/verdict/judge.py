@@ -48,33 +48,42 @@ def judge_together(
     Warnings begin with the name of their experiment. No two have a condition in common. Alarms
     among `disturbed` are of controls that are in none of them, and forbid verdicts of all.
     """
-    experiments = {name: without_bad_runs(one) for name, one in experiments.items()}
-    outcomes = {name: controls(one) for name, one in experiments.items()}
-    alarms = [(name, one) for name, found in outcomes.items() for one in found if one.alarm]
-    alarms += [(name, one) for name in experiments for one in disturbed if one.alarm]
-    known = {name: without_control(one) for name, one in experiments.items()}
-    for one in known.values():
-        _check(one)
+    experiments = {name: without_bad_runs(experiment) for name, experiment in experiments.items()}
+    outcomes = {name: controls(experiment) for name, experiment in experiments.items()}
+    alarms = [
+        (name, control) for name, found in outcomes.items() for control in found if control.alarm
+    ]
+    alarms += [(name, control) for name in experiments for control in disturbed if control.alarm]
+    known = {name: without_control(experiment) for name, experiment in experiments.items()}
+    for experiment in known.values():
+        _check(experiment)
     exploratory = _exploratory(known)
-    cpu = {_key_of(one): one for one in exploratory if one.metric == CPU}
-    primary = [replace(one, cpu=cpu.get(_key_of(one))) for one in _primary(known)]
+    cpu = {
+        _key_of(comparison): comparison for comparison in exploratory if comparison.metric == CPU
+    }
+    primary = [
+        replace(comparison, cpu=cpu.get(_key_of(comparison))) for comparison in _primary(known)
+    ]
     every = [
-        with_outlook(one, family)
-        for one, family in zip(primary, family_factors(primary), strict=True)
-    ] + [with_outlook(one) for one in exploratory]
+        with_outlook(comparison, family)
+        for comparison, family in zip(primary, family_factors(primary), strict=True)
+    ] + [with_outlook(comparison) for comparison in exploratory]
     for name, control in alarms:
         conditions = {run.condition for run in known[name].runs}
         every = [
-            replace(one, control=control)
-            if one.environment == control.environment and one.condition in conditions
-            else one
-            for one in every
+            replace(comparison, control=control)
+            if comparison.environment == control.environment and comparison.condition in conditions
+            else comparison
+            for comparison in every
         ]
     compare = next(iter(experiments.values())).compare
     cuts = _cuts(known)
-    every = [with_cuts(one, cuts.get((_key_of(one), one.metric), ())) for one in every]
+    every = [
+        with_cuts(comparison, cuts.get((_key_of(comparison), comparison.metric), ()))
+        for comparison in every
+    ]
     return Judgement(
-        tuple(_compared(one, compare) for one in every),
+        tuple(_compared(comparison, compare) for comparison in every),
         tuple(
             _named(name, line)
             for name, experiment in known.items()
@@ -85,17 +94,19 @@ def judge_together(
                 *experiment.warnings,
             )
         ),
-        controls=tuple(one for found in outcomes.values() for one in found),
-        smoke=any(one.smoke for one in experiments.values()),
+        controls=tuple(control for found in outcomes.values() for control in found),
+        smoke=any(experiment.smoke for experiment in experiments.values()),
         compare=compare,
         traces=tuple(
             traced
             for name, experiment in known.items()
             for traced in compared_traces(
-                experiment, {one.environment for of, one in alarms if of == name}
+                experiment, {control.environment for of, control in alarms if of == name}
             )
         ),
-        round_trips=tuple(one for experiment in known.values() for one in outside_root(experiment)),
+        round_trips=tuple(
+            trip for experiment in known.values() for trip in outside_root(experiment)
+        ),
     )
 
 
@@ -133,9 +144,13 @@ def _exploratory(experiments: Mapping[str, Experiment]) -> list[Evidence]:
 def _cuts(experiments: Mapping[str, Experiment]) -> dict[tuple[ComparisonKey, str], list[Cut]]:
     """What each comparison says with other ends of the warm-up, by its metric."""
     found: dict[tuple[ComparisonKey, str], list[Cut]] = {}
-    names = dict.fromkeys(name for one in experiments.values() for name in one.cuts)
+    names = dict.fromkeys(name for experiment in experiments.values() for name in experiment.cuts)
     for name in names:
-        having = {key: one.cuts[name] for key, one in experiments.items() if name in one.cuts}
+        having = {
+            key: experiment.cuts[name]
+            for key, experiment in experiments.items()
+            if name in experiment.cuts
+        }
         for evidence in (*_primary(having), *_exploratory(having)):
             word, _ = rules.apply(evidence)
             cut = Cut(name, word, evidence.relative, evidence.low, evidence.high)
@@ -152,7 +167,9 @@ def _cuts(experiments: Mapping[str, Experiment]) -> dict[tuple[ComparisonKey, st
 
 def _warnings(experiment: Experiment, evidence: Sequence[Evidence]) -> list[str]:
     conditions = {run.condition for run in experiment.runs}
-    return warnings.warnings(experiment, [one for one in evidence if one.condition in conditions])
+    return warnings.warnings(
+        experiment, [comparison for comparison in evidence if comparison.condition in conditions]
+    )
 
 
 def _named(name: str, line: str) -> str:
@@ -191,8 +208,15 @@ def _places(experiment: Experiment) -> list[tuple[str, list[Run]]]:
 
 
 def _by_false_discoveries(evidence: Sequence[Evidence]) -> list[Evidence]:
-    p = iter(benjamini_hochberg([one.p for one in evidence if one.p is not None]).tolist())
-    return [one if one.p is None else replace(one, p_adjusted=next(p)) for one in evidence]
+    p = iter(
+        benjamini_hochberg(
+            [comparison.p for comparison in evidence if comparison.p is not None]
+        ).tolist()
+    )
+    return [
+        comparison if comparison.p is None else replace(comparison, p_adjusted=next(p))
+        for comparison in evidence
+    ]
 
 
 def _key_of(evidence: Evidence) -> ComparisonKey:

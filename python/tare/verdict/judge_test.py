@@ -119,7 +119,7 @@ def test_noise_is_inconclusive_and_says_what_it_takes() -> None:
 
 def test_metrics_that_do_not_decide_have_words_of_their_own() -> None:
     moved = judge(blocks(lambda b: {"p50": 1 + NOISE[b - 1], "p99": 1.2 * (1 + NOISE[b - 1])}))
-    by_metric = {one.metric: one for one in moved.comparisons}
+    by_metric = {comparison.metric: comparison for comparison in moved.comparisons}
     assert by_metric["p99"].role == "exploratory"
     assert by_metric["p99"].verdict == "slower"
     assert by_metric["p95"].verdict == "unchanged"
@@ -155,24 +155,24 @@ def test_below_five_unpaired_runs_nothing_is_concluded() -> None:
 
 
 def test_six_blocks_decide_however_many_environments_there_are() -> None:
-    """Of 2^5 ways to flip the signs of all, only the one that was seen is as extreme."""
+    """Of 2^5 ways to flip the signs of all, only the way that was seen is as extreme."""
     here = blocks(noisy(1.2), 6)
-    there = tuple(replace(one, environment="container") for one in here.runs)
+    there = tuple(replace(run, environment="container") for run in here.runs)
     judgement = judge(replace(here, runs=(*here.runs, *there)))
     first, second = judgement.comparisons[:2]
     assert {first.environment, second.environment} == {"host", "container"}
-    for one in (first, second):
-        assert one.p_adjusted == 2 / 64
-        assert one.verdict == "slower"
+    for comparison in (first, second):
+        assert comparison.p_adjusted == 2 / 64
+        assert comparison.verdict == "slower"
 
 
 def test_among_other_comparisons_only_a_larger_change_is_found() -> None:
     here = blocks(noisy(1.02, scale=12), 9)
     generator = np.random.default_rng(1)
     others = tuple(
-        replace(one, environment=f"e{number}", summaries={"p50": generator.lognormal(0, 0.1)})
+        replace(run, environment=f"e{number}", summaries={"p50": generator.lognormal(0, 0.1)})
         for number in range(6)
-        for one in here.runs
+        for run in here.runs
     )
     alone = primary(judge(here))
     among = primary(judge(replace(here, runs=(*here.runs, *others))))
@@ -190,18 +190,18 @@ def test_close_runs_are_not_surer_than_their_number_allows() -> None:
         for block in range(1, 6)
     ]
     judged = judge(Experiment(tuple(runs), "plain", paired=False, budget=0.001))
-    found = [one for one in judged.comparisons if one.role == "primary"]
-    assert {one.p_adjusted for one in found} == {7 * 2 / 252}
-    assert {one.verdict for one in found} == {"inconclusive"}
+    found = [comparison for comparison in judged.comparisons if comparison.role == "primary"]
+    assert {comparison.p_adjusted for comparison in found} == {7 * 2 / 252}
+    assert {comparison.verdict for comparison in found} == {"inconclusive"}
 
 
 def test_invalid_when_failures_leave_too_few() -> None:
     whole = blocks(noisy(1.1))
     crashed = tuple(
-        run("hook", one.block, reason="the service crashed")
-        if one.condition == "hook" and one.block <= 3
-        else one
-        for one in whole.runs
+        run("hook", original.block, reason="the service crashed")
+        if original.condition == "hook" and original.block <= 3
+        else original
+        for original in whole.runs
     )
     found = primary(judge(replace(whole, runs=crashed)))
     assert found.verdict == "invalid"
@@ -211,8 +211,10 @@ def test_invalid_when_failures_leave_too_few() -> None:
         " which leaves 5 blocks of 8" in found.reason
     )
     one_less = tuple(
-        run("hook", 1, reason="port in use") if (one.condition, one.block) == ("hook", 1) else one
-        for one in whole.runs
+        run("hook", 1, reason="port in use")
+        if (original.condition, original.block) == ("hook", 1)
+        else original
+        for original in whole.runs
     )
     found = primary(judge(replace(whole, runs=one_less)))
     assert (found.verdict, found.runs_condition) == ("slower", 7)
@@ -221,8 +223,10 @@ def test_invalid_when_failures_leave_too_few() -> None:
 def test_all_runs_of_a_condition_invalid() -> None:
     whole = blocks(noisy(1.1), 2)
     none = tuple(
-        one if one.condition == "plain" else run("hook", one.block, reason="no answer")
-        for one in whole.runs
+        original
+        if original.condition == "plain"
+        else run("hook", original.block, reason="no answer")
+        for original in whole.runs
     )
     found = primary(judge(replace(whole, runs=none)))
     assert (found.verdict, found.relative, found.runs_condition) == ("invalid", None, 0)
@@ -248,24 +252,28 @@ def test_cpu_time_explains_and_does_not_decide() -> None:
     whole = blocks(noisy(1.0))
     with_cpu = tuple(
         replace(
-            one,
+            run,
             summaries={
-                **one.summaries,
-                "cpu_service": (50_000 if one.condition == "plain" else 60_000)
-                * (1 + NOISE[one.block - 1] * (one.condition == "hook")),
+                **run.summaries,
+                "cpu_service": (50_000 if run.condition == "plain" else 60_000)
+                * (1 + NOISE[run.block - 1] * (run.condition == "hook")),
             },
         )
-        for one in whole.runs
+        for run in whole.runs
     )
     judgement = judge(replace(whole, runs=with_cpu))
     assert primary(judgement).verdict == "unchanged"
     assert "the CPU time per request of service and layers +20" in primary(judgement).reason
-    cpu = next(one for one in judgement.comparisons if one.metric == "cpu_service")
+    cpu = next(
+        comparison for comparison in judgement.comparisons if comparison.metric == "cpu_service"
+    )
     assert (cpu.role, cpu.verdict) == ("exploratory", "slower")
     missing = {**with_cpu[0].summaries, "cpu_service": float("nan")}
     partly = (replace(with_cpu[0], summaries=missing), *with_cpu[1:])
     judgement = judge(replace(whole, runs=partly))
-    cpu = next(one for one in judgement.comparisons if one.metric == "cpu_service")
+    cpu = next(
+        comparison for comparison in judgement.comparisons if comparison.metric == "cpu_service"
+    )
     assert cpu.runs_baseline == 7
 
 
@@ -295,10 +303,14 @@ def test_places_without_a_baseline_or_a_condition_are_told() -> None:
     experiment = blocks(noisy(1.0))
     alone = [run("hook", block, environment="vm") for block in range(1, 9)]
     idle = [run("plain", block, environment="netns") for block in range(1, 9)]
-    odd = [replace(one, span="pay") for one in experiment.runs if one.condition == "hook"]
+    odd = [
+        replace(original, span="pay")
+        for original in experiment.runs
+        if original.condition == "hook"
+    ]
     found = judge(replace(experiment, runs=(*experiment.runs, *alone, *idle, *odd)))
-    assert {one.environment for one in found.comparisons} == {"host"}
-    assert [one for one in found.warnings if "no verdict" in one] == [
+    assert {comparison.environment for comparison in found.comparisons} == {"host"}
+    assert [line for line in found.warnings if "no verdict" in line] == [
         "host: no 'pay' of the baseline 'plain': no verdict for 'hook'",
         "netns: no runs of 'hook': no verdict",
         "vm: no runs of the baseline 'plain': no verdict for 'hook'",
@@ -308,31 +320,34 @@ def test_places_without_a_baseline_or_a_condition_are_told() -> None:
 def test_order_that_is_confounded_is_told() -> None:
     def starts(at: Callable[[Run], int]) -> Sequence[str]:
         whole = blocks(noisy(1.1))
-        moved = tuple(replace(one, started_ns=at(one), ended_ns=at(one) + 5) for one in whole.runs)
+        moved = tuple(replace(run, started_ns=at(run), ended_ns=at(run) + 5) for run in whole.runs)
         return judge(replace(whole, runs=moved)).warnings
 
-    later = starts(lambda one: one.block * 10 + 1_000 * (one.condition == "hook"))
+    later = starts(lambda run: run.block * 10 + 1_000 * (run.condition == "hook"))
     assert any("every run of 'plain' came before every run of 'hook'" in line for line in later)
-    second = starts(lambda one: one.block * 1_000 + 10 * (one.condition == "hook"))
+    second = starts(lambda run: run.block * 1_000 + 10 * (run.condition == "hook"))
     assert any("'plain' always ran right before 'hook'" in line for line in second)
     assert not starts(
-        lambda one: one.block * 1_000 + 10 * ((one.condition == "hook") != (one.block == 5))
+        lambda run: run.block * 1_000 + 10 * ((run.condition == "hook") != (run.block == 5))
     )
-    assert not starts(lambda one: one.block * 10)
+    assert not starts(lambda run: run.block * 10)
 
 
 def test_a_failed_run_without_times_hides_no_confounding() -> None:
     whole = blocks(noisy(1.1))
-    moved = [replace(one, started_ns=1_000 * (one.condition == "hook")) for one in whole.runs]
-    timed = [replace(one, ended_ns=(one.started_ns or 0) + 5) for one in moved]
+    moved = [
+        replace(original, started_ns=1_000 * (original.condition == "hook"))
+        for original in whole.runs
+    ]
+    timed = [replace(original, ended_ns=(original.started_ns or 0) + 5) for original in moved]
     failed = replace(run("hook", 3, reason="crashed"), started_ns=None, ended_ns=None)
-    runs = tuple(failed if one.run == failed.run else one for one in timed)
+    runs = tuple(failed if original.run == failed.run else original for original in timed)
     assert any("order is confounded" in line for line in judge(replace(whole, runs=runs)).warnings)
 
 
 def test_a_tail_of_few_requests_decides_nothing() -> None:
     whole = replace(blocks(lambda _: {"p50": 1.1, "p99": 1.1}), primary="p99")
-    runs = tuple(replace(one, answered=one.answered * 520 // one.answered) for one in whole.runs)
+    runs = tuple(replace(run, answered=run.answered * 520 // run.answered) for run in whole.runs)
     found = primary(judge(replace(whole, runs=runs)))
     assert found.verdict == "inconclusive"
     assert "too few independent requests for p99" in found.reason

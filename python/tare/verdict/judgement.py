@@ -32,8 +32,8 @@ class Measured:
     `mde` are fractions of the baseline, except for a share: there they are the difference itself.
     `low` and `high` bound the effect with 95 % confidence. `p_equivalent` is the p of the tests
     that put the effect inside the threshold. `runs_needed` is how many runs per condition it takes
-    in all to show what `runs_show` says: that there is a difference as large as the one that was
-    seen, or that it is inside the threshold.
+    in all to show what `runs_show` says: that there is a difference as large as what was seen, or
+    that it is inside the threshold.
     `threshold` is the smallest difference that can be judged: the budget, or more where these
     runs cannot see as little. What does not exist is None.
     """
@@ -125,7 +125,7 @@ class Apart:
 
 @dataclass(frozen=True)
 class Page:
-    """The chances that a page of so many requests meets one slower than the baseline's p99."""
+    """The chances that a page of so many requests meets a request beyond the baseline's p99."""
 
     requests: int
     baseline: float
@@ -299,13 +299,13 @@ class Judgement:
         """The JSON form; `published` adds its key even when the test has no result."""
         result: dict[str, Any] = {
             "compare": self.compare,
-            "comparisons": [one.to_json() for one in self.comparisons],
+            "comparisons": [comparison.to_json() for comparison in self.comparisons],
         }
         if published or self.published is not None:
             result["published"] = _published(self.published)
-        result["controls"] = [renamed(asdict(one), self.compare) for one in self.controls]
-        result["traces"] = [one.to_json(self.compare) for one in self.traces]
-        result["round_trips"] = [renamed(asdict(one), self.compare) for one in self.round_trips]
+        result["controls"] = [renamed(asdict(control), self.compare) for control in self.controls]
+        result["traces"] = [trace.to_json(self.compare) for trace in self.traces]
+        result["round_trips"] = [renamed(asdict(trip), self.compare) for trip in self.round_trips]
         lines = {"warnings": list(self.warnings), "notes": list(self.notes)}
         return result | {"smoke": self.smoke} | lines
 
@@ -323,7 +323,7 @@ def _published(
     published: Published | tuple[PublishedBestFit, ...] | None,
 ) -> dict[str, Any] | list[dict[str, Any]] | None:
     if isinstance(published, tuple):
-        return [asdict(one) for one in published]
+        return [asdict(fit) for fit in published]
     return None if published is None else asdict(published)
 
 

@@ -79,7 +79,7 @@ def test_a_tail_that_moved_alone_is_a_changed_shape() -> None:
     assert "but the distribution moved: p95 by +" in found.reason
     assert found.shape is not None
     assert found.shape.p_adjusted <= 0.05
-    by_q = {one.q: one for one in found.shape.shift}
+    by_q = {quantile.q: quantile for quantile in found.shape.shift}
     assert max(by_q) == 0.99
     assert by_q[0.95].low > 0.2
     assert by_q[0.5].low < 0 < by_q[0.5].high
@@ -91,7 +91,7 @@ def test_disturbed_runs_decide_no_tail(blocks: int, mean: str) -> None:
     runs = tuple(replace(run, disturbed=run.block <= blocks) for run in of.runs)
     median, other = judge(replace(of, runs=runs)).comparisons
     assert median.shape is not None
-    assert max(one.q for one in median.shape.shift) == 0.9
+    assert max(quantile.q for quantile in median.shape.shift) == 0.9
     assert (other.metric, other.verdict) == ("mean", mean)
     if mean == "inconclusive":
         assert "other programs used the CPU" in other.reason
@@ -132,14 +132,14 @@ def test_a_cut_that_tells_something_else_is_told() -> None:
     found = primary(experiment(requests(level=1.1), cuts={"half of the run": cut}))
     assert found.verdict == "inconclusive"
     assert "with half of the run left out" in found.reason
-    assert [one.verdict for one in found.cuts] == ["unchanged"]
+    assert [judged_cut.verdict for judged_cut in found.cuts] == ["unchanged"]
 
 
 def test_another_effect_of_the_same_sign_opposes_nothing() -> None:
     """Both cuts say slower, and each effect lies outside of the other's interval."""
     cut = experiment(requests(level=1.3))
     found = primary(experiment(requests(level=1.1), cuts={"half of the run": cut}))
-    assert [one.verdict for one in found.cuts] == ["slower"]
+    assert [judged_cut.verdict for judged_cut in found.cuts] == ["slower"]
     assert found.high is not None
     assert found.high < 0.3
     assert found.verdict == "slower"
@@ -152,7 +152,7 @@ def test_cuts_that_are_only_less_sure_change_nothing() -> None:
         "twice the warm-up": experiment(requests(level=1.1)),
     }
     found = primary(experiment(requests(level=1.1), cuts=cuts))
-    assert [one.verdict for one in found.cuts] == ["inconclusive", "slower"]
+    assert [cut.verdict for cut in found.cuts] == ["inconclusive", "slower"]
     assert found.verdict == "slower"
 
 
@@ -168,15 +168,15 @@ def test_a_baseline_that_differs_from_itself_forbids_a_verdict() -> None:
     judged = judge(controlled(1.05))
     assert judged.comparisons[0].verdict == "invalid"
     assert "the baseline differs from its own control" in judged.comparisons[0].reason
-    assert [one.alarm for one in judged.controls] == [True]
-    assert {one.condition for one in judged.comparisons} == {"hook"}
+    assert [control.alarm for control in judged.controls] == [True]
+    assert {comparison.condition for comparison in judged.comparisons} == {"hook"}
 
 
 def test_a_quiet_control_is_not_seen() -> None:
     judged = judge(controlled(1.0))
     assert judged.comparisons[0].verdict == "slower"
-    assert [(one.alarm, one.runs) for one in judged.controls] == [(False, BLOCKS)]
-    assert {one.condition for one in judged.comparisons} == {"hook"}
+    assert [(control.alarm, control.runs) for control in judged.controls] == [(False, BLOCKS)]
+    assert {comparison.condition for comparison in judged.comparisons} == {"hook"}
 
 
 def test_a_control_of_two_blocks_raises_no_alarm() -> None:
@@ -184,7 +184,7 @@ def test_a_control_of_two_blocks_raises_no_alarm() -> None:
     few = replace(of, runs=tuple(run for run in of.runs if run.block <= 2))
     judged = judge(few)
     assert judged.comparisons[0].verdict == "inconclusive"
-    assert [(one.alarm, one.runs) for one in judged.controls] == [(False, 2)]
+    assert [(control.alarm, control.runs) for control in judged.controls] == [(False, 2)]
 
 
 @pytest.mark.parametrize("key", ["limits", "widths"])
@@ -206,7 +206,7 @@ def test_what_cannot_be_detected_is_no_change(key: str) -> None:
 def test_times_in_coarse_steps_are_never_unchanged(
     metric: str, levels: tuple[float, float], verdict: str
 ) -> None:
-    """Whole milliseconds, of which the middle ones of 2.48 and 2.52 are 2 and 3."""
+    """Whole milliseconds, in which medians of 2.48 and 2.52 are 2 and 3."""
     generator = np.random.default_rng(3)
     by_run = {
         (condition, block): 1e6 * np.round(generator.lognormal(np.log(level), 0.25, 20_000))
@@ -227,7 +227,7 @@ def test_a_quantile_is_held_against_its_own_limit() -> None:
     found = primary(experiment(requests(tail=1.3), limits=limits))
     assert found.verdict == "unchanged"
     assert found.shape is not None
-    thresholds = {one.q: one.threshold for one in found.shape.shift}
+    thresholds = {quantile.q: quantile.threshold for quantile in found.shape.shift}
     assert thresholds[0.5] == found.threshold == 0.03
     assert thresholds[0.99] == pytest.approx(50_000 / 111_000, rel=0.1)
 
@@ -259,7 +259,7 @@ def test_runs_without_any_spread_are_not_believed() -> None:
 def test_one_request_that_is_most_of_a_mean_leaves_it_undecided() -> None:
     by_run = requests()
     by_run["hook", 3][-1] = 1e9
-    judged = {one.metric: one for one in judge(experiment(by_run)).comparisons}
+    judged = {comparison.metric: comparison for comparison in judge(experiment(by_run)).comparisons}
     assert judged["p50"].verdict == "unchanged"
     assert judged["mean"].verdict == "inconclusive"
 
@@ -267,17 +267,19 @@ def test_one_request_that_is_most_of_a_mean_leaves_it_undecided() -> None:
 def test_a_shape_whose_location_moves_with_the_cut_depends_on_the_warm_up() -> None:
     cut = experiment(requests(level=1.1))
     found = primary(experiment(requests(tail=1.5), cuts={"half of the run": cut}))
-    assert [one.verdict for one in found.cuts] == ["slower"]
+    assert [judged_cut.verdict for judged_cut in found.cuts] == ["slower"]
     assert found.verdict == "inconclusive"
 
 
 def test_what_forbids_a_verdict_forbids_the_exploratory_ones() -> None:
     judged = judge(controlled(1.05))
-    assert {one.verdict for one in judged.comparisons} == {"invalid"}
+    assert {comparison.verdict for comparison in judged.comparisons} == {"invalid"}
     assert len(judged.comparisons) > 1
     cut = experiment(requests(seed=2))
     judged = judge(experiment(requests(level=1.1), cuts={"half of the run": cut}))
-    assert {one.metric: one.verdict for one in judged.comparisons}["mean"] == "inconclusive"
+    assert {comparison.metric: comparison.verdict for comparison in judged.comparisons}[
+        "mean"
+    ] == "inconclusive"
 
 
 def test_a_control_that_is_not_there_is_named() -> None:
@@ -309,7 +311,9 @@ def test_runs_that_do_not_count_are_named() -> None:
 def test_an_alarm_of_either_of_two_experiments_forbids_all_verdicts() -> None:
     alarm = Control("host", BLOCKS, "p95", 0.1, 0.001, alarm=True)
     of = {"": experiment(requests(level=1.1))}
-    assert {one.verdict for one in judge_together(of, [alarm]).comparisons} == {"invalid"}
+    assert {comparison.verdict for comparison in judge_together(of, [alarm]).comparisons} == {
+        "invalid"
+    }
     quiet = replace(alarm, alarm=False)
     assert judge_together(of, [quiet]).comparisons[0].verdict == "slower"
 

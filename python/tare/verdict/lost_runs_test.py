@@ -15,10 +15,10 @@ def failing(hook: int, plain: int) -> Experiment:
     return replace(
         of,
         runs=tuple(
-            run(one.condition, one.block, reason="1.50% of the requests failed")
-            if one.block <= last[one.condition]
-            else one
-            for one in of.runs
+            run(original.condition, original.block, reason="1.50% of the requests failed")
+            if original.block <= last[original.condition]
+            else original
+            for original in of.runs
         ),
     )
 
@@ -40,5 +40,5 @@ def test_what_too_few_runs_see_is_not_told() -> None:
 
 def test_of_two_blocks_and_many_comparisons_a_change_that_none_would_see_is_not_told() -> None:
     of = blocks(lambda block: (1.0, 2.6)[block % 2], 2)
-    spans = tuple(replace(one, span=f"s{n}") for n in range(100) for one in of.runs)
+    spans = tuple(replace(original, span=f"s{n}") for n in range(100) for original in of.runs)
     assert judge(replace(of, runs=spans)).comparisons[0].mde is None

@@ -18,7 +18,10 @@ def judged(rates: Mapping[str, Mapping[str, float]]) -> dict[str, Comparison]:
         scale = 1 + 0.005 * (-1) ** (run.block // 2 + (run.condition == "hook"))
         own = {name: value * scale for name, value in rates[run.condition].items()}
         runs.append(replace(run, summaries={**run.summaries, **own}))
-    return {one.metric: one for one in judge(replace(of, runs=tuple(runs))).comparisons}
+    return {
+        comparison.metric: comparison
+        for comparison in judge(replace(of, runs=tuple(runs))).comparisons
+    }
 
 
 def test_fewer_requests_per_second_are_slower() -> None:

@@ -125,8 +125,8 @@ class ExperimentOptions:
     def words(self) -> list[str]:
         """The options that were given, each before its value."""
         found: list[str] = []
-        for one, value in zip(fields(self), astuple(self), strict=True):
-            flag = flag_of(type(self), one.name)
+        for field, value in zip(fields(self), astuple(self), strict=True):
+            flag = flag_of(type(self), field.name)
             values = value if isinstance(value, list) else [] if value is None else [value]
             found += [word for each in values for word in (flag, str(each))]
         return found

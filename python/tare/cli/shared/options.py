@@ -49,16 +49,16 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
             continue
         of = get_type_hints(group, include_extras=True)
         parameters += [
-            parameter.replace(name=one.name, annotation=of[one.name], default=one.default)
-            for one in fields(group)
+            parameter.replace(name=field.name, annotation=of[field.name], default=field.default)
+            for field in fields(group)
         ]
 
     @functools.wraps(command)
     def call(**given: Any) -> None:
         for name, group in groups.items():
-            given[name] = group(**{one.name: given.pop(one.name) for one in fields(group)})
+            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
         command(**given)
 
     vars(call)["__signature__"] = inspect.Signature(parameters)
-    call.__annotations__ = {one.name: one.annotation for one in parameters}
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return call

@@ -38,7 +38,7 @@ def written(judgement: Judgement, history: Sequence[str] = ()) -> str:
 
 
 class _Paint:
-    """Styles of the terminal on stdout, if it is one, and its width."""
+    """Styles of the terminal on stdout, if it is a terminal, and its width."""
 
     def __init__(self) -> None:
         self._on = has_colours(sys.stdout)
@@ -64,13 +64,13 @@ class _Paint:
 def _lines(judgement: Judgement, history: Sequence[str], paint: _Paint) -> Iterator[str]:
     from tare.published import paragraphs
 
-    many = len({one.environment for one in judgement.comparisons}) > 1
+    many = len({comparison.environment for comparison in judgement.comparisons}) > 1
     if judgement.traces:
         from tare.cli.shared.trace_table import trace_lines
 
         for head, rest in trace_lines(judgement.traces, paint.width, many):
             yield paint.paragraph(head, "bold", rest) if head else paint(rest, "")
-    about_traces = [one for one in judgement.warnings if isinstance(one, TraceWarning)]
+    about_traces = [warning for warning in judgement.warnings if isinstance(warning, TraceWarning)]
     yield from _warnings(about_traces, paint)
     if judgement.traces or about_traces:
         yield ""
@@ -86,7 +86,7 @@ def _lines(judgement: Judgement, history: Sequence[str], paint: _Paint) -> Itera
         yield ""
     for line in history:
         yield paint.paragraph("", "", line)
-    others = [one for one in judgement.warnings if not isinstance(one, TraceWarning)]
+    others = [warning for warning in judgement.warnings if not isinstance(warning, TraceWarning)]
     if others:
         yield ""
     yield from _warnings(others, paint)
@@ -100,52 +100,52 @@ def _warnings(lines: Sequence[str], paint: _Paint) -> Iterator[str]:
 
 
 def _table(judgement: Judgement, many: bool, paint: _Paint) -> Iterator[str]:
-    """A line for each place, and below it one for each of its metrics, in common columns."""
+    """A line for each place, and below it a line for each of its metrics, in common columns."""
     places: dict[tuple[str, ...], list[Comparison]] = {}
-    for one in judgement.comparisons:
-        places.setdefault(one.place, []).append(one)
-    rows = {one: _cells(one) for one in judgement.comparisons}
+    for comparison in judgement.comparisons:
+        places.setdefault(comparison.place, []).append(comparison)
+    rows = {comparison: _cells(comparison) for comparison in judgement.comparisons}
     widths = [max(map(len, column)) for column in zip(*rows.values(), strict=True)]
     for compared in places.values():
         first = compared[0]
         name = name_of(first, many)
         yield paint.paragraph(name, "bold", f" against {first.baseline}, {_runs(compared)}")
-        for one in compared:
+        for comparison in compared:
             word, metric, baseline, condition, effect, interval = (
                 cell.rjust(width) if place > 1 else cell.ljust(width)
-                for place, (cell, width) in enumerate(zip(rows[one], widths, strict=True))
+                for place, (cell, width) in enumerate(zip(rows[comparison], widths, strict=True))
             )
-            primary = one.role == "primary"
+            primary = comparison.role == "primary"
             rest = f"{metric}  {baseline} -> {condition}  {effect}  {interval}"
-            word = paint(word, COLOURS[one.verdict] if primary else "dim")
+            word = paint(word, COLOURS[comparison.verdict] if primary else "dim")
             yield f"  {word}  {rest if primary else paint(rest, 'dim')}"
 
 
 def _runs(compared: Sequence[Comparison]) -> str:
     """The numbers of runs of the first comparison, and the metrics that have others."""
     numbers: dict[str, list[str]] = {}
-    for one in compared:
-        key = f"{one.runs_baseline}+{one.runs_condition}"
-        numbers.setdefault(key, []).append(one.metric)
+    for comparison in compared:
+        key = f"{comparison.runs_baseline}+{comparison.runs_condition}"
+        numbers.setdefault(key, []).append(comparison.metric)
     most, *others = numbers
     more = "; ".join(f"{', '.join(numbers[key])}: {key}" for key in others)
     return f"{most} runs ({more})" if more else f"{most} runs"
 
 
-def _cells(one: Comparison) -> tuple[str, ...]:
+def _cells(comparison: Comparison) -> tuple[str, ...]:
     """The verdict, the metric, both values, the effect, and its interval."""
     from tare.verdict.words import change, value
 
     def amount(number: float | None) -> str:
-        return "-" if number is None else value(number, one.unit)
+        return "-" if number is None else value(number, comparison.unit)
 
     def short(effect: float) -> str:
-        return change(effect, one.unit).replace("points", "pt")
+        return change(effect, comparison.unit).replace("points", "pt")
 
-    effect = "-" if one.relative is None else short(one.relative)
+    effect = "-" if comparison.relative is None else short(comparison.relative)
     interval = "-"
-    if one.low is not None and one.high is not None:
-        low, high = short(one.low), short(one.high)
+    if comparison.low is not None and comparison.high is not None:
+        low, high = short(comparison.low), short(comparison.high)
         interval = f"{low.partition(' ')[0]} to {high}"
-    values = (amount(one.baseline_value), amount(one.condition_value))
-    return (one.verdict, one.metric, *values, effect, interval)
+    values = (amount(comparison.baseline_value), amount(comparison.condition_value))
+    return (comparison.verdict, comparison.metric, *values, effect, interval)

@@ -53,9 +53,9 @@ def test_metrics_with_fewer_runs_are_named_above_the_table() -> None:
         for metric in ("p95", "p99")
     ]
     cpu = replace(LARGE, role="exploratory", metric="mean", runs_baseline=4)
-    one = replace(LARGE, condition="hook")
+    primary = replace(LARGE, condition="hook")
     others = [replace(tail, condition="hook") for tail in (*tails, cpu)]
-    lines = written(Judgement((one, *others))).splitlines()
+    lines = written(Judgement((primary, *others))).splitlines()
     assert lines[0] == "hook against plain, 8+8 runs (p95, p99: 5+5; mean: 4+8)"
 
 

@@ -26,27 +26,29 @@ def trace_lines(
 
     The environment is named if there are `many`.
     """
-    for one in traces[:ROOTS]:
-        yield from _of_root(one, width, one.environment if many else "")
+    for comparison in traces[:ROOTS]:
+        yield from _of_root(comparison, width, comparison.environment if many else "")
     if (more := len(traces) - ROOTS) > 0:
         yield "", f"and {more} more root spans: see --json"
 
 
-def _of_root(one: TraceComparison, width: int, environment: str) -> Iterator[tuple[str, str]]:
-    requests = " + ".join(f"{number:,}" for number in one.requests)
-    where = ", ".join(part for part in (one.condition, environment, one.root) if part)
-    yield where, f" against {one.baseline}, {requests} traces: {one.explained}"
+def _of_root(
+    comparison: TraceComparison, width: int, environment: str
+) -> Iterator[tuple[str, str]]:
+    requests = " + ".join(f"{number:,}" for number in comparison.requests)
+    where = ", ".join(part for part in (comparison.condition, environment, comparison.root) if part)
+    yield where, f" against {comparison.baseline}, {requests} traces: {comparison.explained}"
     yield "", "  mean time on the critical path"
-    shown, rest = one.parts[:PARTS], one.parts[PARTS:]
+    shown, rest = comparison.parts[:PARTS], comparison.parts[PARTS:]
     rows = [
-        ("whole request", *_cells(one.mean_ns)),
+        ("whole request", *_cells(comparison.mean_ns)),
         *((part.span, *_cells(part.critical_ns)) for part in shown),
     ]
     if rest:
         rows.append((f"{len(rest)} more", *_sum(rest)))
     for name, before, after, difference, interval in aligned(rows, width - BETWEEN):
         yield "", f"  {name}  {before} -> {after}  {difference}  {interval}".rstrip()
-    yield f"  calls {one.verdict}", f": {one.reason}"
+    yield f"  calls {comparison.verdict}", f": {comparison.reason}"
 
 
 def _cells(change: Change) -> tuple[str, str, str, str]:
@@ -70,8 +72,8 @@ def _sum(parts: Sequence[SpanPart]) -> tuple[str, str, str, str]:
 
     every = [part.critical_ns for part in parts]
     return (
-        duration(sum(one.baseline for one in every)),
-        duration(sum(one.condition for one in every)),
-        duration(sum(one.difference for one in every), signed=True),
+        duration(sum(change.baseline for change in every)),
+        duration(sum(change.condition for change in every)),
+        duration(sum(change.difference for change in every), signed=True),
         "",
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Control groups: which version, which controllers, and whether one can be made."""
+"""Control groups: which version, which controllers, and whether a group can be made."""
 
 import os
 from pathlib import Path

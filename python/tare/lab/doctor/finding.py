@@ -68,11 +68,11 @@ def finding(probe: Probe, found: Found) -> Finding:
 
 def summary(findings: Sequence[Finding]) -> str:
     """One line: whether everything works, and what does not."""
-    working = sum(one.state == "yes" for one in findings)
+    working = sum(finding.state == "yes" for finding in findings)
     if working == len(findings):
         return f"All {working} features work."
     parts = [f"{working} of {len(findings)} features work."]
     for state, what in (("no", "Missing"), ("partly", "Only in part")):
-        names = [one.name for one in findings if one.state == state]
+        names = [finding.name for finding in findings if finding.state == state]
         parts += [f"{what}: {', '.join(names)}."] if names else []
     return " ".join(parts)

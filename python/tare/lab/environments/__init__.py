@@ -47,8 +47,8 @@ def resolved(plan: Plan, begun_with: Mapping[str, str] = {}) -> Plan:
     `begun_with` has the machines of an experiment that goes on, by the environment's name. Raises
     InputError if two environments then have one name.
     """
-    found = [_resolved(one, begun_with) for one in plan.environments]
-    names = [one.name for one in found]
+    found = [_resolved(settings, begun_with) for settings in plan.environments]
+    names = [settings.name for settings in found]
     for number, name in enumerate(names):
         if name in names[:number]:
             error = expected(f"different names of environments, not {name} twice")
@@ -63,17 +63,17 @@ def _resolved(settings: EnvironmentBase, begun_with: Mapping[str, str]) -> Envir
     if not isinstance(settings, GuestEnvironment) or settings.machine is not None:
         return settings
     chosen = [settings.of(machine) for machine in MACHINES]
-    for one in chosen:
-        if begun_with.get(one.name) == one.machine:
-            return one
-    return next((one for one in chosen if _why_missing(one) is None), chosen[0])
+    for guest in chosen:
+        if begun_with.get(guest.name) == guest.machine:
+            return guest
+    return next((guest for guest in chosen if _why_missing(guest) is None), chosen[0])
 
 
 def available(plan: Plan) -> tuple[Plan, list[str]]:
     """The resolved plan without the environments that need what this machine lacks, and a line for
     each.
 
-    Raises InputError if a setting of one is wrong, or if nothing is left to compare.
+    Raises InputError if a setting of an environment is wrong, or if nothing is left to compare.
     """
     _check_containers(plan)
     plan = resolved(plan)

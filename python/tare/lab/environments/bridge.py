@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network namespace behind a bridge, as container engines make one."""
+"""A network namespace behind a bridge, as container engines make a namespace."""
 
 from tare.lab.environments.host import output
 from tare.lab.environments.netns import Netns, ip

@@ -123,7 +123,7 @@ def named(texts: Iterable[str], written: Sequence[Path]) -> list[Path]:
 
 
 def _is_in_or_around(path: Path, others: Sequence[Path]) -> bool:
-    return any(path.is_relative_to(one) or one.is_relative_to(path) for one in others)
+    return any(path.is_relative_to(other) or other.is_relative_to(path) for other in others)
 
 
 def _kernel() -> Iterable[dict[str, Any]]:
@@ -150,7 +150,7 @@ def _host(layers: Path) -> Iterable[dict[str, Any]]:
 def _given(contents: Contents) -> Iterable[dict[str, Any]]:
     """The folders of a run: those that contain others come first."""
     given = {
-        # A whole folder such as /tmp is one where programs may write.
+        # A whole folder such as /tmp is a folder where programs may write.
         path: _bind(path, "rw" if path.parent == Path("/") else "ro")
         for path in contents.visible
         if contents.root is not None or is_hidden(path)

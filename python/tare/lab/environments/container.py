@@ -219,7 +219,7 @@ class Box:
     def copy_out(self, paths: Sequence[Path]) -> None:
         """Moves what was written into layers of folders to the folders themselves."""
         for path, layer in self.layers.items():
-            if any(path == one or path in one.parents for one in paths):
+            if any(path == written or path in written.parents for written in paths):
                 _apply(layer / "upper", path)
 
     def remove(self) -> None:

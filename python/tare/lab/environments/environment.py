@@ -77,7 +77,7 @@ class Environment(ABC):
 
     @abstractmethod
     def port(self, fixed: int | None) -> int:
-        """The port of the service: the plan's fixed port, or a free one.
+        """The port of the service: the plan's fixed port, or a free port.
 
         Raises RunError if another program uses the fixed port.
         """

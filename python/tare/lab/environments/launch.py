@@ -75,6 +75,9 @@ class Launch:
             "port": self.port,
             "dir": self.folder,
             "plan": self.plan_folder,
-            **{f"{name}.address": one.environment.address for name, one in self.needed.items()},
-            **{f"{name}.port": one.door for name, one in self.needed.items()},
+            **{
+                f"{name}.address": launch.environment.address
+                for name, launch in self.needed.items()
+            },
+            **{f"{name}.port": launch.door for name, launch in self.needed.items()},
         }

@@ -26,7 +26,7 @@ def unmount_layer(layer: Path) -> tuple[str, ...]:
 def overlay_options(lower: Path, upper: Path, work: Path) -> list[str]:
     """The options of a mount."""
     folders = {"lowerdir": lower, "upperdir": upper, "workdir": work}
-    return [f"{key}={_escaped(one)}" for key, one in folders.items()]
+    return [f"{key}={_escaped(folder)}" for key, folder in folders.items()]
 
 
 def _escaped(path: Path) -> str:

@@ -62,7 +62,7 @@ class Netns(OwnPorts, Host):
         self.exec(["ip", "link", "set", "lo", "up"])
 
     def _joined_alone(self, veth: str) -> str:
-        """Gives this host an address, and returns the one inside."""
+        """Gives this host an address, and returns the address inside."""
         near, far = free_pair(socket.if_nametoindex(veth))
         link = self._joined(veth)
         ip("addr", "add", f"{near}/30", "dev", link)
@@ -117,8 +117,8 @@ def _wait_for_namespace(pid: int) -> None:
 def free_pair(index: int) -> tuple[str, str]:
     """Two addresses of a /30 that no interface of this host has.
 
-    The search begins at the number of the interface they are for, which no other one has: so two
-    processes at once do not take the same.
+    The search begins at the number of the interface they are for, which no other interface has: so
+    two processes at once do not take the same.
     """
     taken = ip("-o", "-4", "addr")
     for number in range(index, index + _NETWORKS):

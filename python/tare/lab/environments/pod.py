@@ -127,7 +127,7 @@ class Pod(OwnPorts, Environment):
         namespace = Path(f"/proc/{self._containers[LOAD].first}/ns/net")
 
         def call() -> None:
-            # A namespace is that of a thread, and this one ends.
+            # A namespace is that of a thread, and this thread ends.
             try:
                 _enter_network(namespace)
                 answers.append(ask())
@@ -185,7 +185,7 @@ class Pod(OwnPorts, Environment):
         if user["uid"] == os.geteuid():
             return
         log.touch()
-        files = [log, *self._written, *(one for each in self._written for one in each.rglob("*"))]
+        files = [log, *self._written, *(file for each in self._written for file in each.rglob("*"))]
         for file in files:
             os.chown(file, user["uid"], user["gid"], follow_symlinks=False)
 
@@ -228,19 +228,21 @@ class Pod(OwnPorts, Environment):
     def _find_containers(self, names: Mapping[str, str]) -> None:
         """Finds the containers that podman made, by the names of programs."""
         found = json.loads(output([*_podman(), "pod", "inspect", self.pod]))
-        ids = {one["Name"]: one["Id"] for one in found["Containers"]}
-        lines = "".join(f"{one}\n" for one in (found["Id"], *ids.values()))
+        ids = {container["Name"]: container["Id"] for container in found["Containers"]}
+        lines = "".join(f"{identifier}\n" for identifier in (found["Id"], *ids.values()))
         (self._folder / IDS).write_text(lines, encoding="utf-8")
         inspected = json.loads(output([*_podman(), "inspect", *ids.values()]))
         assert self._play is not None
-        self.processes.spare(self._play, [one["State"]["ConmonPid"] for one in inspected])
-        by_id = {one["Id"]: one for one in inspected}
+        self.processes.spare(
+            self._play, [container["State"]["ConmonPid"] for container in inspected]
+        )
+        by_id = {container["Id"]: container for container in inspected}
         for program, name in names.items():
-            one = by_id[ids[f"{self.pod}-{name}"]]
-            config = json.loads(Path(one["OCIConfigPath"]).read_bytes())
+            container = by_id[ids[f"{self.pod}-{name}"]]
+            config = json.loads(Path(container["OCIConfigPath"]).read_bytes())
             self._processes_of[program] = config["process"]
-            pid = int(one["State"]["Pid"])
-            self._containers[program] = RunningContainer(RUNC, one["Id"], pid, self._folder)
+            pid = int(container["State"]["Pid"])
+            self._containers[program] = RunningContainer(RUNC, container["Id"], pid, self._folder)
 
     def _run(self, what: str, *words: str) -> Process:
         """Runs podman to its end. It belongs to the supervisor, which removes what it made if tare
@@ -264,7 +266,7 @@ class Pod(OwnPorts, Environment):
         if process.code:
             raise RunError(f"podman could not make the {what}: {_complaint(log, process)}")
         if self._play is not process:
-            # From now on, the other one has what removes all.
+            # From now on, the other process has what removes all.
             self.processes.stop([self._play])
         return process
 

@@ -40,7 +40,7 @@ class PodContainer:
 
 
 def container_name(program: str, number: int) -> str:
-    """A DNS label for a program, as Kubernetes wants one, and unlike that of other numbers."""
+    """A DNS label for a program, as Kubernetes wants it, and unlike that of other numbers."""
     label = re.sub(r"[^a-z0-9]+", "-", program.rpartition("/")[2].lower()).strip("-")
     return f"{label[:40].strip('-') or 'program'}-{number}"
 
@@ -48,15 +48,15 @@ def container_name(program: str, number: int) -> str:
 def host_volumes(var: Path) -> list[Volume]:
     """The folders of this host, at their own paths; `var` is shown as /var."""
     left_out = (*bundle.OWN, *bundle.LAYERED)
-    entries = [one for one in sorted(Path("/").iterdir()) if one.name not in left_out]
-    shared = [Volume(one, one) for one in entries if not one.is_symlink()]
+    entries = [path for path in sorted(Path("/").iterdir()) if path.name not in left_out]
+    shared = [Volume(path, path) for path in entries if not path.is_symlink()]
     return [Volume(var, Path("/var"), read_only=False), *shared]
 
 
 def manifest(name: str, containers: Sequence[PodContainer]) -> dict[str, Any]:
     """The Kubernetes manifest (v1, Pod). Containers see the processes of each other: so the load
     generator can read the CPU time of the service."""
-    sources = dict.fromkeys(one.source for each in containers for one in each.volumes)
+    sources = dict.fromkeys(volume.source for each in containers for volume in each.volumes)
     names = {source: f"v{number}" for number, source in enumerate(sources)}
     return {
         "apiVersion": "v1",
@@ -70,25 +70,25 @@ def manifest(name: str, containers: Sequence[PodContainer]) -> dict[str, Any]:
                 {"name": volume, "hostPath": {"path": str(source)}}
                 for source, volume in names.items()
             ],
-            "containers": [_container(one, names) for one in containers],
+            "containers": [_container(container, names) for container in containers],
         },
     }
 
 
-def _container(one: PodContainer, names: Mapping[Path, str]) -> dict[str, Any]:
+def _container(container: PodContainer, names: Mapping[Path, str]) -> dict[str, Any]:
     limits = {
-        "cpu": None if one.cpus is None else f"{round(one.cpus * 1000)}m",
-        "memory": None if one.memory is None else str(one.memory),
+        "cpu": None if container.cpus is None else f"{round(container.cpus * 1000)}m",
+        "memory": None if container.memory is None else str(container.memory),
     }
     return {
-        "name": one.name,
-        "image": one.image,
+        "name": container.name,
+        "image": container.image,
         "imagePullPolicy": "Never",
         "command": [str(WAIT)],
         "resources": {"limits": {key: value for key, value in limits.items() if value}},
         "volumeMounts": [
             {"name": names[each.source], "mountPath": str(each.path), "readOnly": each.read_only}
-            for each in sorted(one.volumes, key=lambda each: each.path)
+            for each in sorted(container.volumes, key=lambda each: each.path)
         ],
     }
 
@@ -98,7 +98,7 @@ def write_image(file: Path) -> None:
 
     The folders are empty: the containers have those of this host as volumes.
     """
-    entries = {one.name: one for one in Path("/").iterdir()}
+    entries = {path.name: path for path in Path("/").iterdir()}
     with tarfile.open(file, "w:") as archive:
         for name in sorted({*entries, "run", "tmp", "var"}):
             member = tarfile.TarInfo(name)
@@ -119,7 +119,9 @@ def configuration(image: str) -> str:
     rights that not every root has."""
     # podman lowers its own limit of processes to the number of PIDs, and cannot go above.
     most = int(Path("/proc/sys/kernel/pid_max").read_text(encoding="utf-8"))
-    processes = [most if one < 0 else min(one, most) for one in resource.getrlimit(_PROCESSES)]
+    processes = [
+        most if limit < 0 else min(limit, most) for limit in resource.getrlimit(_PROCESSES)
+    ]
     limits = [
         f"{name}={soft}:{hard}"
         for name, (soft, hard) in (("nofile", resource.getrlimit(_FILES)), ("nproc", processes))

@@ -22,7 +22,7 @@ for try in 1 2 3 4 5 6 7 8 9 10; do
     done
 done
 exit 0"""
-# The first one fails if conmon was killed.
+# The first `pod rm` fails if conmon was killed.
 _REMOVE = r"""\
 folder=$0; pod=$1; shift
 [ -s "$folder/ids" ] || "$@" pod inspect --format \

@@ -57,4 +57,4 @@ def test_an_experiment_goes_on_with_the_machine_that_it_began_with() -> None:
     assert environments.resolved(both).environment_names == ["vm-uml", "mine"]
     found = environments.resolved(both, {"vm-tcg": "tcg", "mine": "kvm"})
     assert found.environment_names == ["vm-tcg", "mine"]
-    assert [getattr(one, "machine", None) for one in found.environments] == ["tcg", "kvm"]
+    assert [getattr(settings, "machine", None) for settings in found.environments] == ["tcg", "kvm"]

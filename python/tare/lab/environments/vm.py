@@ -256,7 +256,7 @@ class Vm(OwnPorts, Environment):
 
 
 def _why(console: Path, guest: Process) -> str:
-    """The last line of the console; before a panic, if the kernel had one."""
+    """The last line of the console, or the last before a panic of the kernel."""
     lines = last_lines(console, 100)
     panics = [number for number, line in enumerate(lines) if line.startswith("Kernel panic")]
     said = lines[: panics[0]] if panics else lines

@@ -33,8 +33,9 @@ def check(layer: ProxyLayer, plan_folder: Path) -> None:
 def put(layer: ProxyLayer, launch: Launch) -> None:
     """Writes the proxy's configuration and moves the door to its port.
 
-    The user's own configuration has the same placeholders as the minimal one: {address}, {port}
-    where the proxy listens, {upstream} where what is behind it listens, {dir}, {name}, {plan}.
+    The user's own configuration has the same placeholders as the minimal configuration:
+    {address}, {port} where the proxy listens, {upstream} where what is behind it listens, {dir},
+    {name}, {plan}.
     """
     name = f"proxy{len(launch.proxies) + 1}-{layer.program}"
     values = {

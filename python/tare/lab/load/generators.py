@@ -76,7 +76,7 @@ def measure(
 ) -> list[Measured]:  # fmt: skip
     """Sends the load to all targets and returns what it recorded of each, in their order.
 
-    `rate` is in requests a second a target, None without one. Raises RunError where the
+    `rate` is in requests a second a target, None without a rate. Raises RunError where the
     generator failed or recorded nothing.
     """
     if isinstance(load, CommandLoad):
@@ -140,7 +140,7 @@ def run_generator(
 ) -> Ended:  # fmt: skip
     """Runs a generator to its end, or until every target has died: then it printed nothing.
 
-    Tare's own prints its report; what another one prints is for people and stands in the log.
+    Tare's own prints its report; what another generator prints is for people and stands in the log.
     """
     command = around(targets, command)
     printed = bench.folder / "load.json" if own else None

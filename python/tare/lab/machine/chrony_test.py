@@ -30,16 +30,16 @@ class Server:
     def answer(self, *answers: bytes) -> bytes:
         """Sends answers with the number of the next question, which it returns."""
         question, address = self.socket.recvfrom(1024)
-        for one in answers:
-            self.socket.sendto(one[:16] + question[8:12] + one[20:], address)
+        for answer in answers:
+            self.socket.sendto(answer[:16] + question[8:12] + answer[20:], address)
         return question
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    one = Server()
-    yield one
-    one.socket.close()
+    chronyd = Server()
+    yield chronyd
+    chronyd.socket.close()
 
 
 def test_the_recorded_answer_has_the_values_of_chronyc() -> None:
@@ -51,31 +51,31 @@ def test_the_recorded_answer_has_the_values_of_chronyc() -> None:
 
 
 def test_a_call_returns_the_answer_to_an_earlier_one(server: Server) -> None:
-    one = Chrony(server.port)
-    assert one.tracking() is None
+    client = Chrony(server.port)
+    assert client.tracking() is None
     question = server.answer(ANSWER)
     assert len(question) == len(ANSWER), "chronyd does not send more than it receives"
-    assert one.tracking() == tracking(ANSWER)
-    assert one.tracking() == tracking(ANSWER), "until the next answer arrives"
+    assert client.tracking() == tracking(ANSWER)
+    assert client.tracking() == tracking(ANSWER), "until the next answer arrives"
 
 
 def test_without_answers_it_stops_to_ask(server: Server) -> None:
-    one = Chrony(server.port)
-    one.tracking()
+    client = Chrony(server.port)
+    client.tracking()
     server.answer(ANSWER)
-    found = [one.tracking() for _ in range(MOST_UNANSWERED + 3)]
+    found = [client.tracking() for _ in range(MOST_UNANSWERED + 3)]
     assert found[0] is not None
     assert found[-1] is None
     server.answer(ANSWER)
-    assert one.tracking() is None
+    assert client.tracking() is None
 
 
 def test_without_a_server_nothing_is_known() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    one = Chrony(port)
-    assert [one.tracking() for _ in range(MOST_UNANSWERED + 3)] == [None] * (MOST_UNANSWERED + 3)
+    client = Chrony(port)
+    assert [client.tracking() for _ in range(MOST_UNANSWERED + 3)] == [None] * (MOST_UNANSWERED + 3)
 
 
 @pytest.mark.parametrize(

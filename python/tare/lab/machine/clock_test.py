@@ -12,16 +12,16 @@ from tare.lab.machine.snapshot import Snapshot
 
 def answering(monkeypatch: pytest.MonkeyPatch, result: int, **fields: int) -> Clock:
     """A clock whose kernel gives this state."""
-    one = Clock()
-    monkeypatch.setattr(one, "_chrony", None)
+    clock = Clock()
+    monkeypatch.setattr(clock, "_chrony", None)
 
     def call(state: ctypes.c_void_p) -> int:
         for name, value in fields.items():
             setattr(ctypes.cast(state, ctypes.POINTER(_Timex)).contents, name, value)
         return result
 
-    monkeypatch.setattr(one, "_call", call)
-    return one
+    monkeypatch.setattr(clock, "_call", call)
+    return clock
 
 
 def levels(of: Clock) -> dict[str, float]:
@@ -34,8 +34,8 @@ def levels(of: Clock) -> dict[str, float]:
 def test_offset_and_errors_are_in_nanoseconds(
     monkeypatch: pytest.MonkeyPatch, status: int, offset_ns: int
 ) -> None:
-    one = answering(monkeypatch, 0, offset=-1500, esterror=20, maxerror=80, status=status)
-    assert levels(one) == {
+    clock = answering(monkeypatch, 0, offset=-1500, esterror=20, maxerror=80, status=status)
+    assert levels(clock) == {
         "clock_offset": offset_ns, "clock_error": 20_000, "clock_error_limit": 80_000,
     }  # fmt: skip
 
@@ -55,18 +55,18 @@ def test_a_call_that_is_not_permitted_is_an_error(monkeypatch: pytest.MonkeyPatc
 
 def test_a_libc_without_the_call_has_no_metric(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: object())
-    one = Clock()
-    monkeypatch.setattr(one, "_chrony", None)
-    assert levels(one) == {}
+    clock = Clock()
+    monkeypatch.setattr(clock, "_chrony", None)
+    assert levels(clock) == {}
 
 
 def test_chronyd_knows_more_than_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = answering(monkeypatch, 0, offset=7, status=0x2001)
-    monkeypatch.setattr(one, "_chrony", Chrony())
+    clock = answering(monkeypatch, 0, offset=7, status=0x2001)
+    monkeypatch.setattr(clock, "_chrony", Chrony())
     monkeypatch.setattr(Chrony, "tracking", lambda _: Tracking(-3.0, 2.0, 9.0))
-    assert levels(one) == {"clock_offset": -3.0, "clock_error": 2.0, "clock_error_limit": 9.0}
+    assert levels(clock) == {"clock_offset": -3.0, "clock_error": 2.0, "clock_error_limit": 9.0}
     monkeypatch.setattr(Chrony, "tracking", lambda _: None)
-    assert levels(one)["clock_offset"] == 7
+    assert levels(clock)["clock_offset"] == 7
 
 
 def test_this_kernels_answer_has_the_form_that_is_read() -> None:

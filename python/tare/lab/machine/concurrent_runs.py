@@ -19,7 +19,7 @@ NAME = "tare-run-"
 def announced() -> Iterator[None]:
     """Shows others that this process carries an experiment out."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as mark:
-        # Taken by the same number of another PID namespace: then others see that one.
+        # Taken by the same number of another PID namespace: then others see that mark.
         with suppress(OSError):
             mark.bind(f"\0{NAME}{os.getpid()}")
         yield

@@ -108,9 +108,9 @@ def test_a_kernel_of_few_fields_has_those(recorded: Path) -> None:
 
 
 def test_a_cpu_that_goes_offline_leaves_the_others(recorded: Path) -> None:
-    one = host(recorded)
+    machine = host(recorded)
     (recorded / "sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq").unlink()
-    assert values(one)["frequency"] == 2e9
+    assert values(machine)["frequency"] == 2e9
 
 
 def test_without_devices_as_in_a_container_every_interface_counts(recorded: Path) -> None:
@@ -123,16 +123,16 @@ def test_without_devices_as_in_a_container_every_interface_counts(recorded: Path
 
 
 def test_an_interface_that_is_added_or_removed_changes_no_count(recorded: Path) -> None:
-    one, before, after = host(recorded), Snapshot(), Snapshot()
+    machine, before, after = host(recorded), Snapshot(), Snapshot()
     (recorded / "sys/class/net/eth1/device").mkdir(parents=True)
-    one.read(before)
+    machine.read(before)
     text = NET.replace("eth0:100", "eth0:130").replace("veth1: 50", " eth1: 5000")
     (recorded / "proc/net/dev").write_text(text)
-    one.read(after)
+    machine.read(after)
     assert after.since(before)["network_received"] == 30
     (recorded / "proc/net/dev").write_text(NET.replace("eth0:100", "eth7:900"))
     last = Snapshot()
-    one.read(last)
+    machine.read(last)
     assert "network_received" not in last.since(after)
 
 
@@ -147,9 +147,9 @@ def test_few_cpus_of_many_are_read(recorded: Path) -> None:
 def test_this_host_shows_what_every_linux_shows() -> None:
     before, after = Snapshot(), Snapshot()
     ticks = cpu_ticks()[0]
-    one = Host([0])
-    one.read(before)
-    one.read(after)
+    machine = Host([0])
+    machine.read(before)
+    machine.read(after)
     later = cpu_ticks()[0]
     grown = after.since(before)
     assert {"cpu_user", "steal", "context_switches", "interrupts", "memory_used"} <= set(grown)

@@ -63,7 +63,7 @@ class Sampler:
         self._due = self._since + PERIOD_NS
 
     def look(self) -> None:
-        """Takes a sample if a second has passed since the last one that was due."""
+        """Takes a sample if a second has passed since the last sample that was due."""
         if self._now() >= self._due:
             self.sample()
 
@@ -88,7 +88,9 @@ class Sampler:
 
         from tare.tables import arrow_schema
 
-        starts, lengths = (np.asarray(one, dtype=np.int64) for one in (self._starts, self._lengths))
+        starts, lengths = (
+            np.asarray(column, dtype=np.int64) for column in (self._starts, self._lengths)
+        )
         declared = arrow_schema("machine")
         names = ("slice", "start_ns", "duration_ns", "subject", "metric", "value", "unit")
         schema = pa.schema([declared.field(name) for name in names])

@@ -48,7 +48,7 @@ class Groups:
                 for name in names.split(","):
                     if name in mounted and name in found:
                         found[name].update(folders(*mounted[name], path))
-        around = {one for name in ("cpu", "") for one in found[name]}
+        around = {folder for name in ("cpu", "") for folder in found[name]}
         memory, pressure = (_innermost(found[name]) for name in ("memory", ""))
         return cls(frozenset(around), memory | pressure, pressure)
 
@@ -87,10 +87,10 @@ def read(groups: Groups, proc: Path = PROC) -> Saturation:
             _add(counters, "oom_kills", _pairs(folder / name).get("oom_kill"))
     for resource in _PRESSURES:
         found = [_stalled_ns(folder / f"{resource}.pressure") for folder in groups.pressure]
-        known = [one for one in found if one is not None]
+        known = [stalled_ns for stalled_ns in found if stalled_ns is not None]
         whole = _stalled_ns(proc / "pressure" / resource) if not known else None
-        for one in [*known, whole]:
-            _add(counters, f"pressure_{resource}", one)
+        for stalled_ns in [*known, whole]:
+            _add(counters, f"pressure_{resource}", stalled_ns)
     return Saturation(time.time_ns(), 0, counters)
 
 
@@ -112,15 +112,15 @@ class Watch:
 
         A group can be removed with its last process, so what was read last counts.
         """
-        for one in self._inner:
-            one.look()
+        for inner in self._inner:
+            inner.look()
         found, known = (
             Groups.of(pids, self._proc),
-            [self._groups, *(one.groups for one in self._inner)],
+            [self._groups, *(inner.groups for inner in self._inner)],
         )
         groups = Groups(
-            found.cpu.difference(*(one.cpu for one in known)),
-            found.memory.difference(*(one.memory for one in known)),
+            found.cpu.difference(*(watched.cpu for watched in known)),
+            found.memory.difference(*(watched.memory for watched in known)),
             frozenset(),
         )
         if groups.cpu or groups.memory:
@@ -130,9 +130,9 @@ class Watch:
         """What happened to them up to now."""
         saturation = self._read() - self._before
         counters = {**saturation.counters}
-        for one in self._inner:
-            one.look()
-            for name, value in one.grown.items():
+        for inner in self._inner:
+            inner.look()
+            for name, value in inner.grown.items():
                 _add(counters, name, value)
         return replace(saturation, counters=counters)
 
@@ -221,7 +221,7 @@ def mounts(proc: Path = PROC) -> dict[str, tuple[Path, Path]]:
     with suppress(OSError):
         for line in os.fsdecode((proc / "self/mountinfo").read_bytes()).splitlines():
             first, _, last = line.partition(" - ")
-            root, place = (Path(one) for one in first.split()[3:5])
+            root, place = (Path(field) for field in first.split()[3:5])
             kind, _, options = last.split()[:3]
             names = {"cgroup": options.split(","), "cgroup2": [""]}.get(kind, [])
             found.update(dict.fromkeys(names, (root, place)))
@@ -232,9 +232,9 @@ def folders(root: Path, place: Path, path: str) -> list[Path]:
     """A group's folder and those around it, as far as they are mounted."""
     with suppress(ValueError):
         inner = Path(path).relative_to(root)
-        return [place / inner, *(place / one for one in inner.parents)]
+        return [place / inner, *(place / parent for parent in inner.parents)]
     return [place]
 
 
 def _innermost(folders: set[Path]) -> frozenset[Path]:
-    return frozenset(folders - {parent for one in folders for parent in one.parents})
+    return frozenset(folders - {parent for folder in folders for parent in folder.parents})

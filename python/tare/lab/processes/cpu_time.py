@@ -59,7 +59,7 @@ def watched_share(before: Spent, after: Spent, in_ticks: bool) -> float | None:
 
 def of_all(cpu: dict[str, float], share: float | None) -> dict[str, float]:
     """CPU time a request of all processes and threads of the service, from that of the watched
-    ones; without the service's if it is not known."""
+    processes; without the service's if it is not known."""
     own = "service_ns_per_request"
     if share is None:
         return {name: value for name, value in cpu.items() if name != own}

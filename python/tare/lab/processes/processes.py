@@ -166,7 +166,7 @@ class Processes:
         """Stops commands, all at once, each with its own signal; returns when none is left.
 
         With `keep` the supervisor still undoes them if tare ends, until they are stopped again.
-        Raises TareError where one does not even end by SIGKILL.
+        Raises TareError where a command does not even end by SIGKILL.
         """
         living = [process for process in processes if process.name in self._living]
         for process in living:
@@ -186,7 +186,7 @@ class Processes:
 
     def spare(self, process: Process, pids: Sequence[int]) -> None:
         """Has the supervisor leave other processes, with their descendants, to the command that
-        undoes this one."""
+        undoes this process."""
         self._tell(do="spare", name=process.name, pids=list(pids))
 
     def sweep(self) -> int:

@@ -253,7 +253,7 @@ class Supervisor:
         all_asked = False
         while (age := time.monotonic() - begun) < LIMIT_S:
             self.reap()
-            for started, undo in [one for one in to_undo if not one[0].runs]:
+            for started, undo in [pair for pair in to_undo if not pair[0].runs]:
                 to_undo.remove((started, undo))
                 with suppress(OSError, ValueError):
                     undoing.append(undo())
@@ -263,9 +263,9 @@ class Supervisor:
             if age > UNDO_FROM_S:
                 send(signal.SIGKILL, [started.pid for started, _ in to_undo])
             if age < UNDO_LIMIT_S:
-                heads = [one.pid for one in undoing]
+                heads = [process.pid for process in undoing]
                 heads += [pid for started in self.started.values() for pid in started.spared]
-                spared = {pid for one in heads for pid in (one, *descendants(one))}
+                spared = {pid for head in heads for pid in (head, *descendants(head))}
                 left = [pid for pid in left if pid not in spared]
             if age > 2:
                 send(signal.SIGKILL, left)

@@ -25,7 +25,7 @@ def broken(*evidence: str) -> Answer:
 
 def by_readings(*readings: tuple[bool, str]) -> Answer:
     """Kept if all readings are good; else broken, with the bad readings first."""
-    evidence = tuple(line for _, line in sorted(readings, key=lambda one: one[0]))
+    evidence = tuple(line for _, line in sorted(readings, key=lambda reading: reading[0]))
     return Answer("kept" if all(good for good, _ in readings) else "broken", evidence)
 
 

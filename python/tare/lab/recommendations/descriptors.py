@@ -27,4 +27,4 @@ def most_used(pids: Iterable[int], proc: Path = Path("/proc")) -> Descriptors | 
             if soft != "unlimited":
                 number = len(os.listdir(proc / f"{pid}/fd"))  # noqa: PTH208
                 found.append(Descriptors(pid, number, int(soft)))
-    return max(found, key=lambda one: one.open / max(one.limit, 1), default=None)
+    return max(found, key=lambda process: process.open / max(process.limit, 1), default=None)

@@ -12,7 +12,9 @@ def judge(plan: Plan) -> Answer:
             'kind = "both": the report has the time inside the hook (micro) and of requests (macro)'
         )
     only = f'kind = "{plan.kind}": only one kind is declared'
-    has_hook = any(layer.type == "hook" for one in plan.conditions for layer in one.layers)
+    has_hook = any(
+        layer.type == "hook" for condition in plan.conditions for layer in condition.layers
+    )
     more = (
         'kind = "both" declares the time inside the hook, too'
         if has_hook

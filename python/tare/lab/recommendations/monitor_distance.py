@@ -24,7 +24,7 @@ _TIMED = ("hook",)
 def judge(plan: Plan) -> Answer:
     """The distance of the farthest layer to what measures it."""
     stated = plan.recommendations
-    types = dict.fromkeys(layer.type for one in plan.conditions for layer in one.layers)
+    types = dict.fromkeys(layer.type for condition in plan.conditions for layer in condition.layers)
     if stated.hook_level is not None:
         hooks: dict[str, Level | None] = {"the hook (stated)": stated.hook_level}
     else:
@@ -52,7 +52,7 @@ def judge(plan: Plan) -> Answer:
 
 def _level(plan: Plan, name: str) -> Level | None:
     if name in ("log", "spans"):
-        layers = [layer for one in plan.conditions for layer in one.layers]
+        layers = [layer for condition in plan.conditions for layer in condition.layers]
         agents = [
             layer.agent
             for layer in layers

@@ -63,6 +63,8 @@ def test_environments_of_different_configuration(
 def test_what_is_stored_is_limited(plan: MakePlan) -> None:
     number, long = 5, "x" * 60
     layers = ", ".join(f'{{ type = "agent", name = "{long}{n}", start = "a" }}' for n in range(40))
-    stored = {one.number: one for one in of_plan(plan(other=layers))}
+    stored = {
+        recommendation.number: recommendation for recommendation in of_plan(plan(other=layers))
+    }
     assert {*stored} == {5, 6, 10}
     assert len(stored[number].evidence) <= 20

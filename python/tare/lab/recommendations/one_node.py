@@ -31,7 +31,7 @@ def _asked(seen: Seen) -> list[Pod]:
     wanted = {stated.service, stated.generator} - {None}
     if not wanted:
         return list(seen.pods)
-    return [pod for pod in seen.pods if wanted & {one.name for one in pod.containers}]
+    return [pod for pod in seen.pods if wanted & {container.name for container in pod.containers}]
 
 
 def _by_manifest(pods: list[Pod]) -> Answer:

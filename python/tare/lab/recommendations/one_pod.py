@@ -64,7 +64,7 @@ def _named(seen: Seen) -> dict[str, str]:
 
 
 def _home(seen: Seen, container: str) -> str:
-    return next(pod.name for pod in seen.pods if container in [one.name for one in pod.containers])
+    return next(pod.name for pod in seen.pods if container in [box.name for box in pod.containers])
 
 
 def _own(pod: Pod) -> list[str]:

@@ -87,9 +87,11 @@ def between(
     seconds = max(after.at_s - before.at_s, 1e-9)
     first, last = _foreign(before, own_before), _foreign(after, own_after)
     unit = os.sysconf("SC_CLK_TCK") * seconds
-    earlier = {key: one.ticks for key, one in first.items()}
-    grown = [(one.name, key[0], one.ticks - earlier.get(key, 0)) for key, one in last.items()]
-    grown.sort(key=lambda one: -one[2])
+    earlier = {key: process.ticks for key, process in first.items()}
+    grown = [
+        (process.name, key[0], process.ticks - earlier.get(key, 0)) for key, process in last.items()
+    ]
+    grown.sort(key=lambda program: -program[2])
     of_living = sum(ticks for _, _, ticks in grown)
     used = max(_sum(last) - _sum(first), of_living)
     of_all = max(after.all_ticks - before.all_ticks, 1)
@@ -104,12 +106,12 @@ def between(
 
 
 def _sum(processes: Mapping[tuple[int, int], Process]) -> int:
-    return sum(one.ticks + one.of_ended for one in processes.values())
+    return sum(process.ticks + process.of_ended for process in processes.values())
 
 
 def _foreign(times: CpuTimes, own: Collection[int]) -> dict[tuple[int, int], Process]:
     return {
-        key: one
-        for key, one in times.processes.items()
-        if key[0] not in own and KERNEL_THREADS not in (key[0], one.parent)
+        key: process
+        for key, process in times.processes.items()
+        if key[0] not in own and KERNEL_THREADS not in (key[0], process.parent)
     }

@@ -21,7 +21,7 @@ HOST = "kubernetes.io/hostname"
 
 @dataclass(frozen=True)
 class Container:
-    """A container of a pod; one that is started before the others but stays counts, too."""
+    """A container of a pod; a container that is started before the others but stays counts, too."""
 
     name: str
     image: str
@@ -71,9 +71,17 @@ def read(path: Path) -> list[Pod] | str:
 
     try:
         text = read_bytes(path, PLAN_BYTES).decode()
-        objects = [one for document in yaml.safe_load_all(text) for one in _objects(document)]
-        spaces = {_name(one): _marks(one) for one in objects if one.get("kind") == "Namespace"}
-        found = [_pod(one, *parts, spaces) for one in objects if (parts := _template(one))]
+        objects = [
+            resource for document in yaml.safe_load_all(text) for resource in _objects(document)
+        ]
+        spaces = {
+            _name(resource): _marks(resource)
+            for resource in objects
+            if resource.get("kind") == "Namespace"
+        }
+        found = [
+            _pod(resource, *parts, spaces) for resource in objects if (parts := _template(resource))
+        ]
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         why = error.strerror if isinstance(error, OSError) else _first_line(error)
         return f"a Kubernetes manifest: {path}: {why}"
@@ -101,11 +109,11 @@ def _objects(document: Any, level: int = 0) -> Iterator[Mapping[str, Any]]:
         yield document
 
 
-def _template(one: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]] | None:
+def _template(resource: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]] | None:
     """Metadata and specification of the pods that an object makes; None if it makes none."""
-    kind, spec = one.get("kind"), _table(one, "spec")
+    kind, spec = resource.get("kind"), _table(resource, "spec")
     if kind == "Pod":
-        return _table(one, "metadata"), spec
+        return _table(resource, "metadata"), spec
     if kind == "CronJob":
         spec = _table(_table(spec, "jobTemplate"), "spec")
     template = _table(spec, "template")
@@ -114,22 +122,22 @@ def _template(one: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, A
 
 
 def _pod(
-    one: Mapping[str, Any],
+    resource: Mapping[str, Any],
     metadata: Mapping[str, Any],
     spec: Mapping[str, Any],
     spaces: Mapping[str, Mapping[str, str]],
 ) -> Pod:
-    space = _text(_table(one, "metadata").get("namespace")) or "default"
+    space = _text(_table(resource, "metadata").get("namespace")) or "default"
     affinity = _table(spec, "affinity")
     return Pod(
-        name=_name(one),
+        name=_name(resource),
         containers=[
             Container(_text(box.get("name")), _text(box.get("image")))
             for key in ("containers", "initContainers")
             for box in _tables(spec, key)
             if key == "containers" or box.get("restartPolicy") == "Always"
         ],
-        marks={**spaces.get(space, {}), **_marks(one), **_marks({"metadata": metadata})},
+        marks={**spaces.get(space, {}), **_marks(resource), **_marks({"metadata": metadata})},
         nodes=frozenset(_nodes(spec, affinity)),
         with_others=_by_host(_table(affinity, "podAffinity")),
         without_others=_by_host(_table(affinity, "podAntiAffinity")),
@@ -146,9 +154,12 @@ def _nodes(spec: Mapping[str, Any], affinity: Mapping[str, Any]) -> Iterator[str
     )
     for term in _tables(required, "nodeSelectorTerms"):
         for key in ("matchExpressions", "matchFields"):
-            for one in _tables(term, key):
-                of_host = one.get("key") in (HOST, "metadata.name") and one.get("operator") == "In"
-                values = one.get("values")
+            for expression in _tables(term, key):
+                of_host = (
+                    expression.get("key") in (HOST, "metadata.name")
+                    and expression.get("operator") == "In"
+                )
+                values = expression.get("values")
                 if of_host and isinstance(values, list):
                     yield from map(_text, values)
 
@@ -158,8 +169,8 @@ def _by_host(affinity: Mapping[str, Any]) -> bool:
     return any(term.get("topologyKey") == HOST for term in terms)
 
 
-def _marks(one: Mapping[str, Any]) -> dict[str, str]:
-    metadata = _table(one, "metadata")
+def _marks(resource: Mapping[str, Any]) -> dict[str, str]:
+    metadata = _table(resource, "metadata")
     return {
         _text(key): _text(value)
         for name in ("labels", "annotations")
@@ -167,8 +178,8 @@ def _marks(one: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _name(one: Mapping[str, Any]) -> str:
-    metadata = _table(one, "metadata")
+def _name(resource: Mapping[str, Any]) -> str:
+    metadata = _table(resource, "metadata")
     return _text(metadata.get("name")) or _text(metadata.get("generateName")) or "without a name"
 
 
@@ -186,4 +197,4 @@ def _table(of: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 def _tables(of: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
     found = of.get(key)
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    return [table for table in found if isinstance(table, dict)] if isinstance(found, list) else []

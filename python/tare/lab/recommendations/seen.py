@@ -38,7 +38,7 @@ class Namespaces:
         """Those of the first process that lives and can be read."""
         for pid in pids:
             with suppress(OSError):
-                net, mnt = (os.readlink(proc / f"{pid}/ns/{one}") for one in ("net", "mnt"))  # noqa: PTH115
+                net, mnt = (os.readlink(proc / f"{pid}/ns/{kind}") for kind in ("net", "mnt"))  # noqa: PTH115
                 return cls(pid, net, mnt)
         return None
 

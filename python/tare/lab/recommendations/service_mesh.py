@@ -62,10 +62,10 @@ def is_mesh(container: Container) -> bool:
 
 def _mesh(pod: Pod) -> list[str]:
     containers = [
-        f"container {one.name} of pod {pod.name} is a proxy of a mesh (image"
-        f" {one.image or 'not known'})"
-        for one in pod.containers
-        if is_mesh(one)
+        f"container {container.name} of pod {pod.name} is a proxy of a mesh (image"
+        f" {container.image or 'not known'})"
+        for container in pod.containers
+        if is_mesh(container)
     ]
     marks = [
         f"pod {pod.name} has {key}: {value}"
@@ -78,7 +78,8 @@ def _mesh(pod: Pod) -> list[str]:
 def _weighed(plan: Plan) -> str | None:
     """How the plan weighs proxies; empty if it has none, None if every condition has the same."""
     proxies = {
-        one.name: [layer.type for layer in one.layers].count("proxy") for one in plan.conditions
+        condition.name: [layer.type for layer in condition.layers].count("proxy")
+        for condition in plan.conditions
     }
     if not any(proxies.values()):
         return ""

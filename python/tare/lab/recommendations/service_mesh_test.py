@@ -25,7 +25,7 @@ def test_a_mesh_in_the_manifest_needs_a_reason(pod: Pod, word: str, seen: Make) 
     stated = judge(seen(stated='mesh = "ours always has one"', pods=[pod]))
     weighed = judge(seen(other=PROXY, pods=[pod]))
     bare = judge(seen(pods=[pod]))
-    assert [one and one.word for one in (bare, stated, weighed)] == [word, "kept", "kept"]
+    assert [answer and answer.word for answer in (bare, stated, weighed)] == [word, "kept", "kept"]
 
 
 def test_a_proxy_in_every_condition_cannot_be_told_apart(seen: Make) -> None:

@@ -7,7 +7,10 @@ from tare.plan import Plan
 
 def judge(plan: Plan) -> Answer:
     """Environments that differ by their names only count once."""
-    different = {one.model_copy(update={"name": ""}).model_dump_json() for one in plan.environments}
+    different = {
+        environment.model_copy(update={"name": ""}).model_dump_json()
+        for environment in plan.environments
+    }
     names = ", ".join(plan.environment_names)
     if len(different) > 1:
         return kept(f"the plan has {len(different)} different environments: {names}")

@@ -31,8 +31,8 @@ def judge(seen: Seen) -> Answer | None:
         evidence.append("no layer counts calls")
     else:
         mix = call_mix(costs)
-        missing = [use for use in stated.uses if not sum(one[use] for one in mix.values())]
-        calls = sorted(mix.items(), key=lambda one: -sum(one[1].values()))
+        missing = [use for use in stated.uses if not sum(calls[use] for calls in mix.values())]
+        calls = sorted(mix.items(), key=lambda function: -sum(function[1].values()))
         evidence += [_line(name, calls) for name, calls in calls[:NAMED]]
         evidence += [f"typical use ({use}): no call of the load is on {use}" for use in missing]
     bad = stated.typical_use is None or missing
@@ -41,7 +41,7 @@ def judge(seen: Seen) -> Answer | None:
 
 def has_hook(plan: Plan) -> bool:
     """Whether some condition counts calls."""
-    return any(layer.type == "hook" for one in plan.conditions for layer in one.layers)
+    return any(layer.type == "hook" for condition in plan.conditions for layer in condition.layers)
 
 
 def call_mix(costs: "pa.Table") -> dict[str, dict[str, int]]:

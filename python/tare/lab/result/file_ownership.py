@@ -149,7 +149,7 @@ def _check_mount(users: Set[int], path: Path, folder: Path, mount: str) -> None:
         if place.split(" ")[0] != mount:
             continue
         kind, *_, options = file_system.split(" ")
-        users_of = [one for one in options.split(",") if one.startswith("user_id=")]
+        users_of = [option for option in options.split(",") if option.startswith("user_id=")]
         if not kind.startswith("fuse") or not users_of:
             return
         user = int(users_of[0].removeprefix("user_id="))

@@ -70,7 +70,7 @@ class ResultFolder:
     def open(self) -> None:
         """Reads the manifest of a result that is to be finished, and holds the result.
 
-        Raises InputError without one, or where another process is at work on it.
+        Raises InputError without a manifest, or where another process is at work on it.
         """
         try:
             self._hold()

@@ -10,13 +10,13 @@ if TYPE_CHECKING:
 
 
 def read_stream(path: Path) -> "pa.Table | None":
-    """The batches of an Arrow stream, also of one that was cut short; None without any."""
+    """The batches of an Arrow stream, also of a stream that was cut short; None without any."""
     import pyarrow as pa
 
     batches = []
     try:
         with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as stream:
-            # A writer that was killed within a batch left whole ones before it.
+            # A writer that was killed within a batch left whole batches before it.
             with suppress(pa.ArrowInvalid, OSError):
                 batches.extend(stream)
             return pa.Table.from_batches(batches, stream.schema)

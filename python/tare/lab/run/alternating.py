@@ -147,11 +147,11 @@ class AlternatingGroup(Group):
         share = watched_share(before, spent(target.families()), processes.in_ticks)
         assert self.sampler is not None
         metrics = metrics_of(self.sampler, shared)
-        for one in in_turns.values():
-            one.run.measured = measured_in(one, samples, readings, share)
-            one.run.metrics = metrics_of_turns(metrics, one.turns)
-            if one.run.measured is None:
-                one.run.fail("no request was answered within its turns")
+        for run_in_turns in in_turns.values():
+            run_in_turns.run.measured = measured_in(run_in_turns, samples, readings, share)
+            run_in_turns.run.metrics = metrics_of_turns(metrics, run_in_turns.turns)
+            if run_in_turns.run.measured is None:
+                run_in_turns.run.fail("no request was answered within its turns")
 
     def agents(self, run: Run, target: Target) -> list[Agent]:
         """The agents of a run, off."""
@@ -161,22 +161,22 @@ class AlternatingGroup(Group):
         values = {**launch.placeholders, "port": launch.door, "pid": target.process.pid}
         found = []
         for layer in whole_machine(run.condition):
-            one = map_layer.agent(layer) if isinstance(layer, MapLayer) else layer
-            assert isinstance(one, AgentLayer)
+            agent_layer = map_layer.agent(layer) if isinstance(layer, MapLayer) else layer
+            assert isinstance(agent_layer, AgentLayer)
             found.append(
                 Agent(
-                    layer=one,
-                    name=f"{unique}-{one.name}",
+                    layer=agent_layer,
+                    name=f"{unique}-{agent_layer.name}",
                     processes=self.lab.processes,
                     cpus=self.lab.cpus,
-                    log=self.new_log(run, one.name),
-                    fresh_folder=partial(self.lab.folder.fresh_work, f"{place}-{one.name}"),
+                    log=self.new_log(run, agent_layer.name),
+                    fresh_folder=partial(self.lab.folder.fresh_work, f"{place}-{agent_layer.name}"),
                     values=values,
                 )
             )
         return found
 
-    def take_turn(self, one: InTurns, going_on: "GoingOn") -> None:
+    def take_turn(self, run_in_turns: InTurns, going_on: "GoingOn") -> None:
         """Switches a run's agents on, lets the load go on, and switches them off.
 
         A run whose agent fails has no more turns: the others can count without it. Raises
@@ -185,24 +185,26 @@ class AlternatingGroup(Group):
         plan = self.lab.plan
         try:
             with ExitStack() as stack:
-                for agent in one.agents:
+                for agent in run_in_turns.agents:
                     stack.callback(agent.switch_off)
                     agent.switch_on()
                 going_on.wait(plan.settle)
                 self.sample()
-                used_ns = [agent.cpu_ns() for agent in one.agents]
+                used_ns = [agent.cpu_ns() for agent in run_in_turns.agents]
                 start_ns = going_on.now_ns()
                 going_on.wait(plan.turn)
                 turn = Turn(start_ns, going_on.now_ns())
                 # All at once, before a ready command takes its time.
-                one.add_agents_ns(used_ns, [agent.cpu_ns() for agent in one.agents])
+                run_in_turns.add_agents_ns(
+                    used_ns, [agent.cpu_ns() for agent in run_in_turns.agents]
+                )
                 self.sample()
-                for agent in one.agents:
+                for agent in run_in_turns.agents:
                     agent.check_ready()
         except AgentError as error:
-            one.run.reason = f"turn {len(one.turns) + 1} of {plan.turns}: {error}"
+            run_in_turns.run.reason = f"turn {len(run_in_turns.turns) + 1} of {plan.turns}: {error}"
         else:
-            one.turns.append(turn)
+            run_in_turns.turns.append(turn)
 
 
 def share(shared: Run, run: Run) -> None:
@@ -210,25 +212,25 @@ def share(shared: Run, run: Run) -> None:
     if shared.reason is not None:
         run.fail(shared.reason)
     # What the service's own layers cost is of no one condition.
-    run.launches = {name: replace(one, costs={}) for name, one in shared.launches.items()}
+    run.launches = {name: replace(launch, costs={}) for name, launch in shared.launches.items()}
     run.saturation = shared.saturation
     run.seen = shared.seen and replace(shared.seen, condition=run.condition)
     run.logs += shared.logs
 
 
 def measured_in(
-    one: InTurns, samples: "pa.Table", readings: "pa.Table", share: float | None
+    run_in_turns: InTurns, samples: "pa.Table", readings: "pa.Table", share: float | None
 ) -> Measured | None:
     """What was recorded in the turns of a run; None without any request."""
-    mine = numbered(of_turns(samples, readings, one.turns))
+    mine = numbered(of_turns(samples, readings, run_in_turns.turns))
     if mine.num_rows == 0:
         return None
     errors = errors_by_kind(mine)
-    of_machine = of_turns(readings, readings, one.turns)
+    of_machine = of_turns(readings, readings, run_in_turns.turns)
     cpu = of_all(per_request(of_machine), share)
-    if one.agents_ns is not None:
-        seconds = sum(turn.end_ns - turn.start_ns for turn in one.turns) / 1e9
-        cpu["agents_ns_per_second"] = one.agents_ns / max(seconds, 1e-9)
+    if run_in_turns.agents_ns is not None:
+        seconds = sum(turn.end_ns - turn.start_ns for turn in run_in_turns.turns) / 1e9
+        cpu["agents_ns_per_second"] = run_in_turns.agents_ns / max(seconds, 1e-9)
     return Measured(mine, of_machine, mine.num_rows, sum(errors.values()), errors, cpu)
 
 

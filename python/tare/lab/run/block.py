@@ -134,7 +134,7 @@ class Group:
             stack.callback(run.places.stop)
             stack.callback(copy_out, run)
         stack.callback(
-            lambda: self.lab.processes.stop([one for run in runs for one in run.processes])
+            lambda: self.lab.processes.stop([process for run in runs for process in run.processes])
         )
         started = [(run, self.start_services(run)) for run in runs]
         begun = time.monotonic()
@@ -160,7 +160,9 @@ class Group:
         *needed, service = replicas.expanded(self.lab.plan)
         log = self.new_log(run)
         try:
-            folders = {one.name: self.new_folder(run, one.name) for one in (*needed, service)}
+            folders = {
+                placed.name: self.new_folder(run, placed.name) for placed in (*needed, service)
+            }
             run.places.prepare(folders)
             start_needed(self.lab, run, needed, folders, partial(self.new_log, run))
             with blamed(run, log):
@@ -187,7 +189,7 @@ class Group:
             self.sampler.look()
 
     def sample(self) -> None:
-        """Ends a reading of the metrics, and begins the next one."""
+        """Ends a reading of the metrics, and begins the next."""
         if self.sampler is not None:
             self.sampler.sample()
 
@@ -348,8 +350,8 @@ def copy_out(run: Run) -> None:
 
 
 def costs_of(run: Run) -> dict[str, Path]:
-    """The streams of `costs` of a run, by layer; at another service than the one with the load, the
-    name of the service follows (`spans users`)."""
+    """The streams of `costs` of a run, by layer; at a service without the load, the name of
+    the service follows (`spans users`)."""
     return {
         layer if service is None else f"{layer} {service}": path
         for service, launch in run.launches.items()

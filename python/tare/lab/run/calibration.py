@@ -144,7 +144,7 @@ def _data(
     data = tomllib.loads(plan.text)
     del data["calibration"]
     baseline = plan.baseline_condition.name
-    written = next(one for one in data["conditions"] if one["name"] == baseline)
+    written = next(condition for condition in data["conditions"] if condition["name"] == baseline)
     conditions = [
         {
             **written,

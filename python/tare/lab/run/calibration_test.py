@@ -51,16 +51,16 @@ def variables(plan: Plan) -> dict[str, str]:
 
 
 def test_conditions_equal_the_baseline_but_for_the_busy_wait() -> None:
-    (one,) = calibrated()
-    assert variables(one.plan) == {"0us": "40", "50us": "90"}
-    assert [condition.layers[1].type for condition in one.plan.conditions] == ["hook", "hook"]
-    assert one.steps == {0: one.plan.control_name, 50_000: "50us"}
-    assert (one.plan.baseline_name, one.plan.blocks, one.plan.seed) == ("0us", 18, 7)
+    (part,) = calibrated()
+    assert variables(part.plan) == {"0us": "40", "50us": "90"}
+    assert [condition.layers[1].type for condition in part.plan.conditions] == ["hook", "hook"]
+    assert part.steps == {0: part.plan.control_name, 50_000: "50us"}
+    assert (part.plan.baseline_name, part.plan.blocks, part.plan.seed) == ("0us", 18, 7)
 
 
 def test_everything_else_of_the_plan_stays_as_it_was_written() -> None:
-    (one,) = calibrated()
-    was, now = tomllib.loads(PLAN), tomllib.loads(one.plan.text)
+    (part,) = calibrated()
+    was, now = tomllib.loads(PLAN), tomllib.loads(part.plan.text)
     assert now["service"] == was["service"]
     assert now["load"] == was["load"]
 
@@ -77,8 +77,8 @@ def test_variables_make_a_kind_of_requests() -> None:
     rows = "variables = { long = { ROWS = '7' } }\n"
     short, long = calibrated(PLAN + CALIBRATION + REQUESTS + rows)
     assert "ROWS" not in short.plan.text
-    layers = [one.layers[0].model_dump() for one in long.plan.conditions]
-    assert [one["variables"] for one in layers] == [
+    layers = [condition.layers[0].model_dump() for condition in long.plan.conditions]
+    assert [layer["variables"] for layer in layers] == [
         {"ROWS": "7", "WAIT": "27000"}, {"ROWS": "7", "WAIT": "27050"},
     ]  # fmt: skip
     assert "ROWS=7 WAIT=27000" in long.service
@@ -99,22 +99,22 @@ def test_variables_of_no_requests_are_refused(variables: str, message: str) -> N
 
 def test_without_a_busy_wait_of_its_own_the_service_is_called_as_in_the_plan() -> None:
     text = PLAN.replace('WAIT = "40", ', "")
-    (one,) = calibrated(text + CALIBRATION)
-    assert variables(one.plan) == {"0us": "0", "50us": "50"}
-    assert one.service == service_text(read(text))
+    (part,) = calibrated(text + CALIBRATION)
+    assert variables(part.plan) == {"0us": "0", "50us": "50"}
+    assert part.service == service_text(read(text))
 
 
 def test_a_long_name_is_cut_to_what_a_plan_may_be_called() -> None:
     text = PLAN.replace('"try"', f'"{"x" * 64}"') + CALIBRATION + REQUESTS
-    assert [len(one.plan.name) for one in calibrated(text)] == [64, 64]
+    assert [len(part.plan.name) for part in calibrated(text)] == [64, 64]
 
 
 def test_a_plan_of_the_same_service_is_recognised() -> None:
-    (one,) = calibrated()
-    assert service_text(read(PLAN)) == one.service
-    assert "/plans/x" in one.service
+    (part,) = calibrated()
+    assert service_text(read(PLAN)) == part.service
+    assert "/plans/x" in part.service
     for old, new in (('WAIT = "40"', 'WAIT = "41"'), ('"busy"', '"lazy"'), ("layered", "plain")):
-        assert service_text(read(PLAN.replace(old, new, 1))) != one.service
+        assert service_text(read(PLAN.replace(old, new, 1))) != part.service
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ _MACHINE = ("machine", "architecture", "cpu_model", "cpus")
 def file_hashes(plan: Plan) -> dict[str, str]:
     """SHA-256 of every file that layers and load of the plan name: path as written -> hexadecimal.
 
-    Raises InputError for one that cannot be read.
+    Raises InputError for a file that cannot be read.
     """
     named: set[str | None] = set()
     if isinstance(plan.load, OwnLoad):
@@ -36,7 +36,7 @@ def file_hashes(plan: Plan) -> dict[str, str]:
 
 
 def changes(begun: Manifest, now: Manifest) -> list[str]:
-    """What is different of the machine, by the manifest and one made now, a line each.
+    """What is different of the machine, by the manifest and a manifest made now, a line each.
 
     Raises InputError where the runs would be of another experiment: on another machine, on
     other CPUs, or with other rules or proxy configurations; or where `begun` lacks something.

@@ -11,7 +11,7 @@ from tare.samples.manifest import Manifest, RunEntry
 
 FIRST_BLOCKS = 2
 """One failure of a condition may be chance. Without a baseline nothing can be compared, so there
-one is enough."""
+one failure is enough."""
 SHOWN_LINES = 5
 
 

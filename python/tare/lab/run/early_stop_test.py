@@ -9,7 +9,7 @@ from tare.samples.manifest import Manifest, RunEntry
 
 
 def entries(*failed: tuple[int, str], blocks: int = 3, where: str = "host") -> list[RunEntry]:
-    """Runs of `blocks` blocks, in which the given ones (block, condition) fail."""
+    """Runs of `blocks` blocks, in which the given runs (block, condition) fail."""
     places = [(block, name) for block in range(1, blocks + 1) for name in ("a", "a~again", "b")]
     return [
         RunEntry(

@@ -40,7 +40,7 @@ CAPACITY_BLOCK = 0
 def carry_out(plan: Plan, folder: Path, progress: Progress, resume: bool = False) -> Path:
     """Runs what the plan says, or what is missing of it, and returns the result folder.
 
-    Every finished group of runs is durable before the next one begins. Raises InputError for
+    Every finished group of runs is durable before the next group begins. Raises InputError for
     what cannot begin here, TareError where it cannot go on, KeyboardInterrupt after everything
     was stopped.
     """
@@ -129,9 +129,9 @@ def _carry_out(
 
 
 def _take_fingerprints(lab: Laboratory, progress: Progress) -> None:
-    """Measures each environment of an experiment once, if there is another one than this host."""
+    """Measures each environment of an experiment once, if any is not this host."""
     manifest = lab.folder.manifest
-    if all(one.type == "host" for one in lab.plan.environments):
+    if all(settings.type == "host" for settings in lab.plan.environments):
         return
     for settings in map(lab.plan.environment, lab.plan.environment_names):
         if settings.name in manifest.fingerprints:
@@ -174,7 +174,7 @@ def _carry_out_group(
     for entry, oddities in measured:
         name = called(manifest.compared(entry), control)
         manifest.warnings += [f"run {entry.run} ({name}): {oddity}" for oddity in oddities]
-    # A verdict on the runs so far, as `tare report` writes one, is none on these.
+    # A verdict on the runs so far, as `tare report` writes it, is none on these.
     (lab.folder.path / "verdicts.json").unlink(missing_ok=True)
     lab.folder.save()
     stop_if_failed_early(manifest, again, lab.folder.path, first)

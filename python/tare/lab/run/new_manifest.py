@@ -57,12 +57,14 @@ def new_manifest(plan: Plan, placement: Placement) -> Manifest:
         compare=plan.compare,
         baseline=plan.baseline_name,
         control=plan.control_name,
-        conditions=[Condition(**one.model_dump(mode="json")) for one in plan.conditions],
+        conditions=[
+            Condition(**condition.model_dump(mode="json")) for condition in plan.conditions
+        ],
         environments=plan.environment_names,
         machines={
-            one.name: one.machine
-            for one in plan.environments
-            if isinstance(one, GuestEnvironment) and one.machine
+            environment.name: environment.machine
+            for environment in plan.environments
+            if isinstance(environment, GuestEnvironment) and environment.machine
         },
         plan_folder=str(plan.folder.resolve()),
         seed=seed,
@@ -70,7 +72,7 @@ def new_manifest(plan: Plan, placement: Placement) -> Manifest:
         smoke=plan.smoke,
         started=now(),
         tare=version("tare"),
-        order=[order_entry(plan, one) for one in schedule(plan, seed)],
+        order=[order_entry(plan, part) for part in schedule(plan, seed)],
         placement=asdict(placement),
         load={**load, "capacity": None},
         machine={**machine},
@@ -92,12 +94,12 @@ def _turns(plan: Plan) -> Facts:
     return {"of_condition": plan.turns, "turn_ns": plan.turn, "settle_ns": plan.settle}
 
 
-def order_entry(plan: Plan, one: BlockPart) -> Part:
+def order_entry(plan: Plan, part: BlockPart) -> Part:
     """The order of a block as a manifest has it."""
-    names = [*one.compared]
+    names = [*part.compared]
     if plan.compare == "environments":
-        return Part(block=one.block, condition=one.group, environments=names)
-    return Part(block=one.block, environment=one.group, conditions=names)
+        return Part(block=part.block, condition=part.group, environments=names)
+    return Part(block=part.block, environment=part.group, conditions=names)
 
 
 def now() -> str:

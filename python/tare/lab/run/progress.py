@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an experiment tells the one who waits for it, and how long it will take."""
+"""What an experiment tells the person who waits for it, and how long it will take."""
 
 from collections.abc import Iterable
 from typing import Protocol
@@ -8,7 +8,7 @@ from tare.lab.run.schedule import Together
 from tare.plan import OwnLoad, Plan
 
 START_S = 0.4
-"""Start, ready check and stop of a small service; a large one takes longer than was said."""
+"""Start, ready check and stop of a small service; a large service takes longer than was said."""
 SWITCH_S = 0.3
 """To stop one small agent and to start the next."""
 

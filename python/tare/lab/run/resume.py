@@ -27,7 +27,7 @@ def resumable(plan: Plan | None, folder: Path, blocks: int | None = None) -> Pla
     of another plan, or more blocks, or other users could change it: its plan runs commands.
     """
     users = known_users() if plan is None else trusted(plan)
-    # Before anything of it is read: the folder that is read must be the one that was checked.
+    # Before anything of it is read: the folder that is read must be the folder that was checked.
     require_result(require_trusted(users, resolved(users, folder)), folder)
     file = folder / "plan.toml"
     try:
@@ -117,11 +117,11 @@ def add_blocks(plan: Plan, result: ResultFolder) -> None:
     """Continues the order of runs up to the blocks of `plan`; what is there already stays."""
     manifest = result.manifest
     begun = order_of(manifest)
-    # A result from before there was a control goes on without one.
+    # A result from before there was a control goes on without a control.
     compared = [name for name in plan.compared if name in begun[0].compared]
     whole = order_of_runs(manifest.seed, plan.blocks, plan.groups, compared)
     result.replace_plan(plan.text)
-    manifest.order += [order_entry(plan, one) for one in whole[len(begun) :]]
+    manifest.order += [order_entry(plan, part) for part in whole[len(begun) :]]
     manifest.blocks = plan.blocks
     manifest.finished = None
     result.save()
@@ -137,8 +137,10 @@ def missing_runs(plan: Plan, manifest: Manifest) -> list[Together]:
 def order_of(manifest: Manifest) -> list[BlockPart]:
     """The order of runs as it was written down."""
     if manifest.compare == "environments":
-        return [BlockPart(one.block, one.condition, (*one.environments,)) for one in manifest.order]
-    return [BlockPart(one.block, one.environment, (*one.conditions,)) for one in manifest.order]
+        return [
+            BlockPart(part.block, part.condition, (*part.environments,)) for part in manifest.order
+        ]
+    return [BlockPart(part.block, part.environment, (*part.conditions,)) for part in manifest.order]
 
 
 def warn_of_changes(result: ResultFolder, fresh: Manifest, progress: Progress) -> None:

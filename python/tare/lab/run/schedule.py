@@ -34,7 +34,7 @@ def order_of_runs(
     """Every block holds all that is compared once in each group, in random order.
 
     Groups take turns within a block, so that slow drift of the machine hits all alike.
-    A block's order depends on the seed and its number alone: more blocks change no earlier one.
+    A block's order depends on the seed and its number alone: more blocks change no earlier block.
     """
     order = []
     for block in range(1, blocks + 1):

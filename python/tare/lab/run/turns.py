@@ -27,7 +27,7 @@ def order_of_turns(seed: str, conditions: Sequence[str], turns: int) -> list[str
     """`turns` rounds, in each of which every condition has one turn, in random order."""
     chance = random.Random(seed)
     mixed = [chance.sample(list(conditions), len(conditions)) for _ in range(turns)]
-    return [condition for one in mixed for condition in one]
+    return [condition for order in mixed for condition in order]
 
 
 def of_turns(table: pa.Table, machine: pa.Table, turns: Sequence[Turn]) -> pa.Table:

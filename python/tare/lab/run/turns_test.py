@@ -31,8 +31,8 @@ SAMPLES = pa.table(
 def test_every_round_has_each_condition_once_in_random_order() -> None:
     order = order_of_turns("seed", ["a", "b", "c"], 8)
     rounds = [order[at : at + 3] for at in range(0, 24, 3)]
-    assert all(sorted(one) == ["a", "b", "c"] for one in rounds)
-    assert len({tuple(one) for one in rounds}) > 1
+    assert all(sorted(names) == ["a", "b", "c"] for names in rounds)
+    assert len({tuple(names) for names in rounds}) > 1
     assert order == order_of_turns("seed", ["a", "b", "c"], 8)
     assert order != order_of_turns("another seed", ["a", "b", "c"], 8)
 
@@ -52,7 +52,7 @@ def test_requests_of_a_run_are_numbered_in_their_order() -> None:
 
 
 def test_a_reading_belongs_to_the_turn_of_its_middle() -> None:
-    # The last sample of a turn is taken after its end, and the first one before its start.
+    # The last sample of a turn is taken after its end, and the first sample before its start.
     starts, lengths = [90, 195, 301, 400], [106, 106, 99, 50]
     table = pa.table({"start_ns": starts, "duration_ns": lengths})
     kept = metrics_of_turns(table, [Turn(100, 200), Turn(300, 400)])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Agents that observe the whole machine: switches one on and off for the turns of a condition."""
+"""Agents that observe the whole machine: switches them on and off for the turns of a condition."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +34,7 @@ class Agent:
     processes: Processes
     cpus: Sequence[int]
     log: Path
-    """Begins anew in each turn: the one that failed is the last."""
+    """Begins anew in each turn: the turn that failed is the last."""
     fresh_folder: Callable[[], Path]
     values: Mapping[str, object]
     """What the plan may name in braces, besides what an agent has of its own."""
@@ -68,8 +68,8 @@ class Agent:
             raise AgentError(f"{self.layer.name}: {why}{self._said()}")
 
     def check_ready(self) -> None:
-        """Raises AgentError where the agent has ended, or is one that runs elsewhere and is not
-        ready any more."""
+        """Raises AgentError where the agent has ended, or is an agent that runs elsewhere
+        and is not ready any more."""
         self.check()
         if self.layer.stop is not None and self.layer.ready is not None:
             asked = self._run("ready", self._filled(self.layer.ready), self.layer.timeout / 1e9)

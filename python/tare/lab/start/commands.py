@@ -19,11 +19,11 @@ def check(plan: Plan) -> None:
     """Raises InputError, with its place in the plan, for a program or folder that is not there.
 
     Only the word that the lab itself starts can be known to be a program of this machine: what
-    stands behind a wrapper may be one of a container. What only a run knows, such as {dir}, is
-    left to the run. So are the service's program and folder if no environment has the files of
+    stands behind a wrapper may be a program of a container. What only a run knows, such as {dir},
+    is left to the run. So are the service's program and folder if no environment has the files of
     this machine.
     """
-    elsewhere = all(one.has_own_files for one in plan.environments)
+    elsewhere = all(environment.has_own_files for environment in plan.environments)
     if not elsewhere:
         for service in plan.all_services:
             _check_service(plan, service)

@@ -40,7 +40,7 @@ class Places:
         self._all = [*dict.fromkeys((*places.values(), *found.values()))]
         """Those in another place follow it."""
         self.of: Mapping[str | None, Environment] = found
-        """By the name of the service; None for the one that has the load."""
+        """By the name of the service; None for the service that has the load."""
 
     def unique(self, service: str | None) -> str:
         """A name for the program of a service. No name in a plan has a plus."""

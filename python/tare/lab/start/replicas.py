@@ -17,7 +17,7 @@ _ONE_SERVER = "server {address}:{upstream};"
 def expanded(plan: Plan) -> list[PlacedService]:
     """All services of a plan in the order of their start, replicas one by one before the balancer
     that has their service's name."""
-    return [one for service in plan.all_services for one in _expanded(service)]
+    return [placed for service in plan.all_services for placed in _expanded(service)]
 
 
 def _expanded(service: PlacedService) -> Iterator[PlacedService]:

@@ -31,10 +31,10 @@ def plan(text: str = TEXT) -> Plan:
 
 
 def test_the_balancer_starts_after_the_replicas_and_has_the_name_of_the_service() -> None:
-    one, two, balancer, service = replicas.expanded(plan())
-    assert [one.name, two.name, balancer.name] == ["users-1", "users-2", "users"]
+    first, second, balancer, service = replicas.expanded(plan())
+    assert [first.name, second.name, balancer.name] == ["users-1", "users-2", "users"]
     assert service.name is None
-    assert one.table == two.table
+    assert first.table == second.table
     (config,) = balancer.table.files.values()
     assert "server {users-1.address}:{users-1.port}; server {users-2.address}" in config
     assert "{name}" not in config
@@ -44,7 +44,7 @@ def test_the_balancer_starts_after_the_replicas_and_has_the_name_of_the_service(
 
 def test_layers_stand_at_the_replicas_and_not_at_the_balancer() -> None:
     slow = plan().conditions[1]
-    found = [len(slow.layers_at(one.role)) for one in replicas.expanded(plan())]
+    found = [len(slow.layers_at(service.role)) for service in replicas.expanded(plan())]
     assert found == [1, 1, 0, 0]
 
 

@@ -91,7 +91,7 @@ class Run:
     settings: EnvironmentBase
     places: Places
     launches: dict[str | None, Launch] = field(default_factory=dict)
-    """What was started, by the name of the service; None for the one that has the load."""
+    """What was started, by the name of the service; None for the service that has the load."""
     programs: list[Running] = field(default_factory=list)
     """All services and proxies, in the order of their start."""
     target: Target | None = None
@@ -130,5 +130,5 @@ class Run:
         return [program.process for program in self.programs]
 
     def fail(self, why: str) -> None:
-        """Marks it as one that cannot count; the first reason stays."""
+        """Marks it as a run that cannot count; the first reason stays."""
         self.reason = self.reason or why

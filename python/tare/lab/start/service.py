@@ -36,7 +36,7 @@ def start_needed(
     folders: Mapping[str | None, Path],
     new_log: Callable[[str], Path],
 ) -> None:
-    """Starts the services that another one needs, and returns when all are ready.
+    """Starts the services that another service needs, and returns when all are ready.
 
     Each waits for those that it needs itself; the others above it become ready meanwhile. A service
     with a fixed port is waited for at once, since others can use it without naming it. Raises
@@ -52,8 +52,8 @@ def start_needed(
     for service in services:
         name, table = service.name, service.table
         assert name is not None
-        for other in [one for one in starting if one in table.needs]:
-            finish(other)
+        for needed in [key for key in starting if key in table.needs]:
+            finish(needed)
         log = new_log(name)
         with blamed(run, log, name):
             started = start_service(lab, run, service, folders[name], log)
@@ -68,7 +68,7 @@ def start_needed(
 def blamed(run: Run, log: Path, service: str | None = None) -> Iterator[None]:
     """Marks the log of what failed: `log`, or the log of a proxy that was started meanwhile.
 
-    Raises RunError whose message begins with the name of the service, if it has one.
+    Raises RunError whose message begins with the name of the service, if it has a name.
     """
     before = len(run.logs)
     try:

@@ -42,7 +42,7 @@ def check(plan: "Plan") -> None:
         raise expected(
             "a layer that covers the machine (agent, map) in some condition", "conditions"
         )
-    if any(one.has_generator for one in plan.environments):
+    if any(environment.has_generator for environment in plan.environments):
         raise expected('no environment of type "pod" with design = "alternating"', "environments")
     if not isinstance(plan.load, OwnLoad):
         raise expected("a load of Tare's own: the lab decides when the last turn ends", "load")

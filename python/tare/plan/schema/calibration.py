@@ -44,7 +44,7 @@ class Calibration(BaseModel):
     requests: dict[Name, Microseconds] = {}
     """Requests of different lengths: name -> busy-wait in ns before anything is added.
 
-    Without them there is one, with the busy-wait that the service's own environment says.
+    Without them there is one kind, with the busy-wait that the service's own environment says.
     """
     variables: dict[Name, Variables] = {}
     """What else of the service's environment makes a kind of requests: name -> variables."""

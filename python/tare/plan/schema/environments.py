@@ -64,7 +64,7 @@ class ContainerEnvironment(EnvironmentBase):
     root: Annotated[str, Field(min_length=1)] | None = None
     """A folder with all files of the service; None for those of this machine."""
     network: Literal["host", "bridge"] = "host"
-    """This machine's, or one of its own for a service and its proxies, behind a bridge."""
+    """This machine's, or a network of its own for a service and its proxies, behind a bridge."""
     files: Literal["volume", "layered"] = "volume"
     """What programs write to in the run's folder: the folder itself, or a layer of OverlayFS."""
     cpus: Annotated[float, Field(gt=0)] | None = None
@@ -131,7 +131,7 @@ class GuestEnvironment(EnvironmentBase):
         return True
 
     def of(self, machine: MachineName) -> Self:
-        """The same, by this machine, which is part of the name unless another one was given."""
+        """The same, by this machine, which is part of the name unless another name was given."""
         name = self.name if "name" in self.model_fields_set else f"{self.type}-{machine}"
         return self.model_copy(update={"machine": machine, "name": name})
 

@@ -44,7 +44,7 @@ class LayerBase(BaseModel):
 
 
 class ServiceLayer(LayerBase):
-    """One that stands at one service."""
+    """A layer that stands at one service."""
 
     at: Name | None = None
     """One of `services`; unless given, the service that has the load."""
@@ -58,7 +58,7 @@ class HookLayer(ServiceLayer):
 
     type: Literal["hook"]
     rules: SystemText | None = None
-    """A rules file, relative to the plan; without one the hook only passes calls on."""
+    """A rules file, relative to the plan; without a file the hook only passes calls on."""
 
 
 class LinkLayer(LayerBase):
@@ -85,7 +85,7 @@ class LogLayer(ServiceLayer):
     type: Literal["log"]
     codec: Literal["zstd", "lz4", "lzo1x", "none"] = "zstd"
     workers: int = Field(0, ge=0, le=64)
-    """Threads that compress; with 0 the one that collects does it."""
+    """Threads that compress; with 0 the thread that collects does it."""
     clock: Literal["tsc", "tscp", "monotonic"] = "tsc"
     """What the times of events are read from."""
     agent: FilledText | None = None
@@ -123,7 +123,7 @@ class ProxyLayer(ServiceLayer):
     binary: SystemText | None = None
     """The program's file where it is not on PATH."""
     config: SystemText | None = None
-    """The user's own configuration, relative to the plan, instead of a minimal one."""
+    """The user's own configuration, relative to the plan, instead of a minimal configuration."""
     link: bool = False
     """Whether the proxy, and the load generator, run under tare link."""
 

@@ -172,7 +172,7 @@ class CommandLoad(LoadBase):
     """Columns of a table that has names of its own, by their meaning (`start`, `duration` ...)."""
     path: UrlPath = "/"
     warmup: Duration = 0
-    """Requests in this time from the first one are left out."""
+    """Requests in this time from the first request are left out."""
     duration: SomeDuration = 60 * 10**9
     """About how long it takes; it is stopped after twice that and 10 s more."""
     max_errors: Fraction = 0.01

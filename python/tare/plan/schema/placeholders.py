@@ -39,7 +39,7 @@ def unknown_name(text: str, known: Sequence[str]) -> str | None:
 
 
 def misspelt_name(text: str, known: Sequence[str]) -> tuple[str, str] | None:
-    """The first name in braces of a file that must be a misspelt known one, and that one.
+    """The first name in braces of a file that must be a misspelt known name, and that known name.
 
     A file can have names in braces of its own, so that only an exchange of letters, or one
     missing or added letter of a long name, is taken for a mistake.

@@ -65,7 +65,7 @@ class Plan(Strict):
     """What is compared with a baseline: conditions in each environment, or environments with each
     condition."""
     baseline: Name | None = None
-    """Name of what the others are compared with; the first one unless said."""
+    """Name of what the others are compared with; the first unless said."""
     blocks: Positive = 8
     smoke: bool = False
     """Whether the plan is only tried out: its verdicts are no evidence and fail no gate."""
@@ -141,7 +141,7 @@ class Plan(Strict):
                 )
 
     def _check_places_of_layers(self) -> None:
-        names = [one.name for one in self.services]
+        names = [service.name for service in self.services]
         for number, condition in enumerate(self.conditions):
             for position, layer in enumerate(condition.layers):
                 if not isinstance(layer, ServiceLayer) or layer.at is None:
@@ -149,15 +149,15 @@ class Plan(Strict):
                 if layer.at not in names:
                     place = ("conditions", number, "layers", position, "at")
                     raise expected(f"one of services: {', '.join(names) or 'none'}", *place)
-        if self.services and any(one.has_generator for one in self.environments):
+        if self.services and any(environment.has_generator for environment in self.environments):
             raise expected("no environment of type pod with services", "environments")
 
     @property
     def all_services(self) -> list[PlacedService]:
-        """In the order of their start, replicas of one as one; the last one has the load."""
+        """In the order of their start, replicas of a service as one; the last has the load."""
         needed = [
-            PlacedService(one, one.name, ("services", number), one.name)
-            for number, one in enumerate(self.services)
+            PlacedService(service, service.name, ("services", number), service.name)
+            for number, service in enumerate(self.services)
         ]
         return [*needed, PlacedService(self.service, None, ("service",), None)]
 
@@ -205,7 +205,9 @@ class Plan(Strict):
 
     def environment(self, name: str) -> Environment:
         """The environment of this name, with absolute paths."""
-        return next(one for one in self.environments if one.name == name).in_folder(self.folder)
+        return next(
+            environment for environment in self.environments if environment.name == name
+        ).in_folder(self.folder)
 
     @property
     def compared(self) -> list[str]:
@@ -221,7 +223,9 @@ class Plan(Strict):
 
     def only(self, environments: Collection[str]) -> Self:
         """The plan with the environments of these names alone."""
-        left = [one for one in self.environments if one.name in environments]
+        left = [
+            environment for environment in self.environments if environment.name in environments
+        ]
         return self.model_copy(update={"environments": left})
 
     def where(self, group: str) -> str:
@@ -249,17 +253,17 @@ class Plan(Strict):
         return {"conditions": conditions, "environments": self.environment_names}
 
     def _condition(self, name: str) -> Condition:
-        return next(one for one in self.conditions if one.name == name)
+        return next(condition for condition in self.conditions if condition.name == name)
 
     @property
     def why_not_interleaved(self) -> str:
         """Why the conditions cannot stand side by side; empty where they can."""
         if isinstance(self.load, CommandLoad):
             return "another load generator cannot switch between conditions"
-        fixed = any(one.table.port is not None for one in self.all_services)
-        if fixed and not all(one.own_network for one in self.environments):
+        fixed = any(service.table.port is not None for service in self.all_services)
+        if fixed and not all(environment.own_network for environment in self.environments):
             return "the service has a fixed port, so only one can run at a time"
-        if any(one.has_generator for one in self.environments):
+        if any(environment.has_generator for environment in self.environments):
             return "each pod has a load generator of its own"
         return ""
 
@@ -270,7 +274,7 @@ class Plan(Strict):
 
     @property
     def design_used(self) -> Design:
-        """The design asked for, or else the one that fits: see docs/run.md."""
+        """The design asked for, or else the design that fits: see docs/run.md."""
         if self.design is not None:
             return self.design
         if any(alternation.whole_machine(condition) for condition in self.conditions):

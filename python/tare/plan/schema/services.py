@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The services of a plan: the one that has the load, and those that it needs."""
+"""The services of a plan: the service that has the load, and those that it needs."""
 
 import re
 from collections.abc import Sequence
@@ -65,7 +65,7 @@ class Service(Strict):
     files: dict[RelativePath, str] = {}
     """Files written into the run's own folder before the service starts."""
     port: int | None = Field(None, ge=1, le=65535)
-    """A fixed port, for a service that cannot be told one."""
+    """A fixed port, for a service that cannot be told a port."""
     ready: Ready = Ready(tcp=True)
     stop_signal: Signal = "TERM"
     stop_timeout: SomeDuration = 5 * 10**9
@@ -91,7 +91,7 @@ class Service(Strict):
 
     @property
     def needs(self) -> set[str]:
-        """What it names in braces as services, and the one that it is beside."""
+        """What it names in braces as services, and the service that it is beside."""
         named = {name for text in self.texts for name in services_named(text)}
         return named if self.beside is None else {*named, self.beside}
 
@@ -128,18 +128,20 @@ class PlacedService:
 
 
 def check(needed: Sequence[NeededService], service: Service) -> None:
-    """Raises Pydantic's error for a service that needs one that is not above it in the plan, or
-    whose replicas have the name of another one."""
-    names = [one.name for one in needed]
+    """Raises Pydantic's error for a service that needs a service that is not above it in the
+    plan, or whose replicas have the name of another service."""
+    names = [needed_service.name for needed_service in needed]
     for number, needed_service in enumerate(needed):
-        if twin := next((one for one in needed_service.names_of_replicas if one in names), None):
+        if twin := next((name for name in needed_service.names_of_replicas if name in names), None):
             wanted = f"another name than {twin}, which is a replica of {needed_service.name}"
             raise expected(wanted, "services", names.index(twin), "name")
         if needed_service.replicas > 1 and needed_service.port is not None:
             raise expected("no fixed port with replicas", "services", number, "port")
-    for number, one in enumerate((*needed, service)):
-        place: tuple[str | int, ...] = ("services", number) if one is not service else ("service",)
-        for text in one.texts:
+    for number, table in enumerate((*needed, service)):
+        place: tuple[str | int, ...] = (
+            ("services", number) if table is not service else ("service",)
+        )
+        for text in table.texts:
             if found := unknown_part(text, names):
                 name, part = found
                 raise expected(
@@ -148,19 +150,19 @@ def check(needed: Sequence[NeededService], service: Service) -> None:
                     "command",
                 )
     above: list[str] = []
-    for number, one in enumerate((*needed, service)):
-        place = ("services", number) if one is not service else ("service",)
+    for number, table in enumerate((*needed, service)):
+        place = ("services", number) if table is not service else ("service",)
         known = ", ".join(above) or "there is none"
-        if isinstance(one, NeededService) and one.name in above:
-            raise expected(f'different names of services (found "{one.name}" twice)', *place)
-        if one.beside is not None and one.beside not in above:
+        if isinstance(table, NeededService) and table.name in above:
+            raise expected(f'different names of services (found "{table.name}" twice)', *place)
+        if table.beside is not None and table.beside not in above:
             raise expected(f"a service above it ({known})", *place, "beside")
-        for text in (*one.command, *one.environment.values()):
+        for text in (*table.command, *table.environment.values()):
             if other := next((name for name in services_named(text) if name not in above), None):
                 raise expected(
                     f"the address or port of a service above it ({known}), not of {other}",
                     *place,
                     "command",
                 )
-        if isinstance(one, NeededService):
-            above.append(one.name)
+        if isinstance(table, NeededService):
+            above.append(table.name)

@@ -50,7 +50,7 @@ def some_duration_ns(value: Any) -> int:
 
 
 def fraction(value: Any) -> float:
-    """A fraction from 0 to 1, written as one or as a percentage."""
+    """A fraction from 0 to 1, written as a fraction or as a percentage."""
     if isinstance(value, str):
         number = _number(value, "%")
         share = None if number is None else number / 100
@@ -161,7 +161,7 @@ def _agent_words(words: list[str]) -> list[str]:
 
 def _with_names(text: str, known: Sequence[str]) -> str:
     if (name := unknown_name(text, known)) is not None:
-        names = ", ".join(f"{{{one}}}" for one in known)
+        names = ", ".join(f"{{{placeholder}}}" for placeholder in known)
         raise expected(
             f"one of {names} instead of {{{name}}}; if the program itself takes {{{name}}},"
             f" write {{ {name} }}"

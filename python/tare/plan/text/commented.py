@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plan with a comment for each key, for an author who writes a first one."""
+"""A plan with a comment for each key, for an author who writes a first plan."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -27,7 +27,7 @@ layers = [{ type = "hook" }]
 
 
 def extended(folder: Path, text: str, base: str = BASE) -> Path:
-    """The file of a plan that extends another one."""
+    """The file of a plan that extends another plan."""
     (folder / "base.toml").write_text(base)
     file = folder / "short.toml"
     file.write_text(f'extends = "base.toml"\nname = "short"\n{text}')
@@ -40,7 +40,7 @@ def test_a_plan_has_the_keys_of_both(tmp_path: Path) -> None:
     assert (plan.name, plan.blocks, plan.environment_names) == ("short", 6, ["host"])
     assert isinstance(plan.load, TareLoad)
     assert (plan.load.users, plan.load.duration) == (2, 2 * 10**9)
-    assert [one.name for one in plan.conditions] == ["plain", "hook"]
+    assert [condition.name for condition in plan.conditions] == ["plain", "hook"]
     assert plan.folder == tmp_path
     assert parse(plan.text, "again", tmp_path).model_dump() == plan.model_dump()
 

@@ -23,7 +23,7 @@ def isolated(plan: Plan, name: str) -> Plan:
     It keeps the rate, so that the service has as many requests as in the whole application. Raises
     InputError if there is no such service, or no way to load it.
     """
-    by_name = {one.name: one for one in plan.services}
+    by_name = {service.name: service for service in plan.services}
     if name not in by_name:
         known = ", ".join(by_name) or "nothing"
         wanted = f"a service {name} (it has {known}; without --isolate, [service] has the load)"
@@ -38,8 +38,8 @@ def isolated(plan: Plan, name: str) -> Plan:
         for key, value in data["services"][number].items()
         if key not in ("name", "path", "container")
     }
-    others = [one for one in data["services"] if one["name"] in needed]
-    conditions = [_condition(one, name, needed) for one in data["conditions"]]
+    others = [service for service in data["services"] if service["name"] in needed]
+    conditions = [_condition(condition, name, needed) for condition in data["conditions"]]
     _require_difference(plan, name, conditions)
     changed = {
         "name": f"{plan.name}-{name}"[:_LONGEST_NAME],
@@ -53,22 +53,24 @@ def isolated(plan: Plan, name: str) -> Plan:
 
 def left_out(plan: Plan, name: str) -> list[str]:
     """A line for each layer that `isolated` leaves out, because its service does not run."""
-    by_name = {one.name: one for one in plan.services}
+    by_name = {service.name: service for service in plan.services}
     kept = {name, *_needed(by_name[name], by_name)}
     return [
-        f"--isolate {name}: condition '{one['name']}' is measured without the layer {layer['type']}"
-        f" at {layer.get('at', '[service]')}, which does not run"
-        for one in tomllib.loads(plan.text)["conditions"]
-        for layer in one.get("layers", [])
+        f"--isolate {name}: condition '{condition['name']}' is measured without the layer"
+        f" {layer['type']} at {layer.get('at', '[service]')}, which does not run"
+        for condition in tomllib.loads(plan.text)["conditions"]
+        for layer in condition.get("layers", [])
         if layer.get("at") not in kept and layer["type"] not in WHOLE_MACHINE
     ]
 
 
 def _require_difference(plan: Plan, name: str, conditions: Sequence[Table]) -> None:
     """Refuses conditions that differ only by layers of services that do not run."""
-    first, *others = (one.get("layers", []) for one in conditions)
-    differed = plan.compare == "conditions" and any(one.layers for one in plan.conditions)
-    if differed and others and all(one == first for one in others):
+    first, *others = (condition.get("layers", []) for condition in conditions)
+    differed = plan.compare == "conditions" and any(
+        condition.layers for condition in plan.conditions
+    )
+    if differed and others and all(layers == first for layers in others):
         wanted = (
             f"a layer at {name} or at a service that it needs: with --isolate {name}, all"
             " conditions are equal"
@@ -93,7 +95,7 @@ def _require_load(plan: Plan, service: NeededService, number: int) -> None:
 
 
 def _needed(service: Service, by_name: Mapping[str, NeededService]) -> set[str]:
-    """The services that one needs, and those that these need."""
+    """The services that a service needs, and those that these need."""
     named = service.needs & by_name.keys()
     return named.union(*(_needed(by_name[name], by_name) for name in named))
 

@@ -55,10 +55,10 @@ def test_a_service_has_the_load_with_what_it_needs() -> None:
     alone = isolated(plan(), "payments")
     assert alone.name == "shop-payments"
     assert alone.service.command == ["payments", "{port}"]
-    assert [one.name for one in alone.services] == ["store", "users"]
+    assert [service.name for service in alone.services] == ["store", "users"]
     assert isinstance(alone.load, TareLoad)
     assert (alone.load.path, alone.load.rate, alone.folder) == ("/pay", 20, Path("/plans"))
-    assert [one.name for one in alone.conditions] == ["plain", "slow"]
+    assert [condition.name for condition in alone.conditions] == ["plain", "slow"]
     layers = [layer.model_dump() for layer in alone.conditions[1].layers]
     assert [(layer["variables"]["WAIT"], layer["at"]) for layer in layers] == [
         ("1", None), ("2", "users"),

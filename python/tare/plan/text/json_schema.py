@@ -20,13 +20,13 @@ def plan_schema() -> dict[str, Any]:
         "type": "string",
         "description": "A plan in the same folder, which has all other keys.",
     }
-    # What such a plan does not have may be in the other one.
+    # What such a plan does not have may be in the other plan.
     alone = {"if": {"not": {"required": [EXTENDS]}}, "then": {"required": schema["required"]}}
     return {"$schema": DIALECT, **schema, "required": ["name"], **alone}
 
 
 def _write_default(key: dict[str, Any]) -> None:
-    """Writes the default as an author would, or leaves out one that is a whole table."""
+    """Writes the default as an author would, or leaves out a default that is a whole table."""
     default = key.get("default")
     if key.pop("x-tare", None) == DURATION and isinstance(default, int):
         key["default"] = duration_text(default)

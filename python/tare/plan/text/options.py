@@ -92,7 +92,7 @@ def plan_data(options: PlanOptions) -> dict[str, Any]:
 
 
 def _conditions(given: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-    """The layers of each condition by its name; one without layers is always among them."""
+    """The layers of each condition by its name; a condition without layers is always among them."""
     found: dict[str, list[dict[str, Any]]] = {}
     for text in given:
         name, equals, shorthand = text.partition("=")
@@ -180,7 +180,7 @@ def _key(option: str, text: str, example: str) -> tuple[str, Any]:
 def _number_or_text(text: str) -> Any:
     """A value as in TOML, and a text without its quotes.
 
-    No key of a plan is a date or a time, so that what looks like one is a text.
+    No key of a plan is a date or a time, so that what looks like either is a text.
     """
     try:
         found = tomllib.loads(f"value = {text}")

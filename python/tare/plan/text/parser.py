@@ -18,7 +18,7 @@ from tare.plan.text.toml_text import toml_text
 from tare.untrusted import MEBIBYTE, PLAN_BYTES
 
 EXTENDS = "extends"
-"""The key of a plan that starts from another one."""
+"""The key of a plan that starts from another plan."""
 
 
 def load(path: Path, settings: Mapping[str, int] | None = None) -> Plan:
@@ -72,7 +72,7 @@ def _extended(text: str, path: Path) -> str:
 
 
 def merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of both tables, and where both have one, its own value.
+    """The keys of both tables, and where both have a key, its own value.
 
     Tables in them are merged, too, unless they have another type.
     """

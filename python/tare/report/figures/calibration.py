@@ -61,17 +61,17 @@ def draw_ranges(layout: Layout, panels: Sequence[Ranges]) -> Figure:
     """One panel each: the mean as a line, least and most as the band around it."""
     columns = 1 if layout.narrow else 2
     drawn = []
-    for one in panels:
-        low, high = scales.extent([*one.least, *one.most], 0.12)
+    for ranges in panels:
+        low, high = scales.extent([*ranges.least, *ranges.most], 0.12)
         panel = Panel(
-            x=_delays(one.delays_ns, 4 if layout.narrow else 5),
+            x=_delays(ranges.delays_ns, 4 if layout.narrow else 5),
             y=scales.linear(low, high, "{:g}".format, 4),
-            title=one.title,
+            title=ranges.title,
             x_title="added delay",
-            marks=[Band(one.delays_ns, one.least, one.most, one.colour, 0.18)],
+            marks=[Band(ranges.delays_ns, ranges.least, ranges.most, ranges.colour, 0.18)],
         )
-        panel.add(Line(one.delays_ns, one.mean, one.colour, dots=3))
-        for delay, mean in zip(one.delays_ns, one.mean, strict=True):
+        panel.add(Line(ranges.delays_ns, ranges.mean, ranges.colour, dots=3))
+        for delay, mean in zip(ranges.delays_ns, ranges.mean, strict=True):
             panel.add(Value(delay, mean, f"mean {mean:.3g} at {duration(delay)}"))
         drawn.append(panel)
     return Figure(drawn, 220 if layout.narrow else 240, columns)

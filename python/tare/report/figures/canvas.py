@@ -58,7 +58,7 @@ class Panel:
     marks: list[Mark] = field(default_factory=list)
 
     def add(self, *marks: Mark) -> None:
-        """Draws marks on top of the earlier ones."""
+        """Draws marks on top of the earlier marks."""
         self.marks.extend(marks)
 
 
@@ -104,16 +104,22 @@ def svg(figure: Figure, layout: Layout, label: str) -> str:
 def _areas(figure: Figure, layout: Layout) -> list[Area]:
     """The place of each panel: all of one size, rows and columns in line."""
     columns, text, panels = figure.columns, layout.text, figure.panels
-    lefts = [max(_left(one, text) for one in panels[place::columns]) for place in range(columns)]
-    rights = [max(_right(one, text) for one in panels[place::columns]) for place in range(columns)]
+    lefts = [
+        max(_left(panel, text) for panel in panels[place::columns]) for place in range(columns)
+    ]
+    rights = [
+        max(_right(panel, text) for panel in panels[place::columns]) for place in range(columns)
+    ]
     free = layout.width - (columns - 1) * _GAP - sum(lefts) - sum(rights)
     starts = accumulate(
         (left + free / columns + right + _GAP for left, right in zip(lefts, rights, strict=True)),
         initial=0.0,
     )
     inner = [start + left for start, left in zip(starts, lefts, strict=False)]
-    top = max(text * 1.9 if one.title else text * 0.7 for one in panels)
-    bottom = 4 + max(text * 1.9 * one.x_labels + text * 1.5 * bool(one.x_title) for one in panels)
+    top = max(text * 1.9 if panel.title else text * 0.7 for panel in panels)
+    bottom = 4 + max(
+        text * 1.9 * panel.x_labels + text * 1.5 * bool(panel.x_title) for panel in panels
+    )
     return [
         Area(
             left=inner[place % columns],
@@ -137,7 +143,7 @@ def columns_for(panels: int, layout: Layout) -> int:
 def _left(panel: Panel, text: float) -> float:
     labels = [text_width(tick.label, text) for tick in panel.y.ticks if panel.y_labels]
     first = [_half(panel, text, tick) for tick in panel.x.ticks[:1] if panel.x_labels]
-    return max([one + _TICK_GAP for one in labels] + first, default=2)
+    return max([width + _TICK_GAP for width in labels] + first, default=2)
 
 
 def _right(panel: Panel, text: float) -> float:

@@ -37,7 +37,7 @@ class Metric:
 
 def draw(layout: Layout, metrics: Sequence[Metric]) -> Figure:
     """A panel for each metric, all with the same time."""
-    places = [at for metric in metrics for one in metric.courses for at in one.places]
+    places = [at for metric in metrics for course in metric.courses for at in course.places]
     columns = 1 if layout.narrow else min(2, len(metrics))
     axis = clock(min(places), max(places), 4)
     panels = [_panel(axis, metric) for metric in metrics]
@@ -47,22 +47,22 @@ def draw(layout: Layout, metrics: Sequence[Metric]) -> Figure:
 
 
 def _panel(axis: Scale, metric: Metric) -> Panel:
-    values = [value for one in metric.courses for value in one.values]
+    values = [value for course in metric.courses for value in course.values]
     low, high = min(values), max(values)
     room = 0.08 * (high - min(low, 0))
     panel = Panel(axis, metric.scale(min(low - room, 0) if low < 0 else 0, high + room),
                   metric.title)  # fmt: skip
-    for one in metric.courses:
+    for course in metric.courses:
         # A run of one moment has no line.
         panel.add(
-            Line(one.places, one.values, one.colour, 1.2)
-            if len(one.places) > 1
-            else Dots(one.places, one.values, one.colour, 2)
+            Line(course.places, course.values, course.colour, 1.2)
+            if len(course.places) > 1
+            else Dots(course.places, course.values, course.colour, 2)
         )
     moments = [
-        (one.name, at, value)
-        for one in metric.courses
-        for at, value in zip(one.places, one.values, strict=True)
+        (course.name, at, value)
+        for course in metric.courses
+        for at, value in zip(course.places, course.values, strict=True)
     ]
     step = -(-len(moments) // SHOWN)
     for name, at, value in moments[step // 2 :: step]:

@@ -17,7 +17,7 @@ class Effect:
 
     condition: str
     span: str
-    """Empty where there is one only."""
+    """Empty where there is one span only."""
     metric: str
     colour: str
     primary: bool
@@ -50,28 +50,34 @@ class Effect:
 
 def draw(layout: Layout, effects: Sequence[Effect]) -> Figure:
     """One row an effect; the band spans differences too small to matter."""
-    ends = [end for one in effects for end in (one.value, one.low, one.high) if end is not None]
-    reach = 1.15 * max(one.threshold for one in effects)
+    ends = [
+        end
+        for effect in effects
+        for end in (effect.value, effect.low, effect.high)
+        if end is not None
+    ]
+    reach = 1.15 * max(effect.threshold for effect in effects)
     low, high = scales.extent([*ends, -reach, reach], 0.03)
     limit = 20 if layout.narrow else 44
     panel = Panel(
         x=scales.shares(low, high, 3 if layout.narrow else 7, signed=True),
         y=scales.names(
-            [one.label(limit) for one in effects], strong=[one.primary for one in effects]
+            [effect.label(limit) for effect in effects],
+            strong=[effect.primary for effect in effects],
         ),
         x_title="difference from the baseline",
         grid="",
     )
-    for row, one in enumerate(effects):
+    for row, effect in enumerate(effects):
         # A hair more than a row, so that no seam shows between two of them.
-        panel.add(Box(-one.threshold, one.threshold, row - 0.51, row + 0.51, BAND))
+        panel.add(Box(-effect.threshold, effect.threshold, row - 0.51, row + 0.51, BAND))
     panel.add(Rule(x=0))
-    for row, one in enumerate(effects):
-        strength, width = (1.0, 2.4) if one.primary else (0.55, 1.4)
-        if one.low is not None and one.high is not None:
-            panel.add(Line([one.low, one.high], [row, row], one.colour, width, strength))
-        if one.value is not None:
-            radius = 4.5 if one.primary else 3.2
-            panel.add(Dots([one.value], [row], one.colour, radius, strength))
-            panel.add(Value(one.value, row, f"{both_ends(one.name, 40)}: {one.numbers}"))
+    for row, effect in enumerate(effects):
+        strength, width = (1.0, 2.4) if effect.primary else (0.55, 1.4)
+        if effect.low is not None and effect.high is not None:
+            panel.add(Line([effect.low, effect.high], [row, row], effect.colour, width, strength))
+        if effect.value is not None:
+            radius = 4.5 if effect.primary else 3.2
+            panel.add(Dots([effect.value], [row], effect.colour, radius, strength))
+            panel.add(Value(effect.value, row, f"{both_ends(effect.name, 40)}: {effect.numbers}"))
     return Figure([panel], (28 if layout.narrow else 26) * len(effects) + 56)

@@ -55,14 +55,14 @@ def _means(
     import numpy as np
 
     found = []
-    for row, one in enumerate(names):
+    for row, name in enumerate(names):
         for column, other in enumerate(names[: row + 1]):
             square = matrix[ends[row] : ends[row + 1], ends[column] : ends[column + 1]]
             if row == column:
                 square = square[~np.eye(len(square), dtype=bool)]
             known = square[np.isfinite(square)]
             if known.size:
-                what = f"within {one}" if row == column else f"{other} to {one}"
+                what = f"within {name}" if row == column else f"{other} to {name}"
                 text = f"{both_ends(what, 40)}: mean {known.mean():.3g}"
                 found.append(Value(middles[column], middles[row], text))
     return found

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Marks of a panel, in units of its data: each one draws itself as SVG."""
+"""Marks of a panel, in units of its data: each mark draws itself as SVG."""
 
 import math
 from collections.abc import Sequence
@@ -118,7 +118,7 @@ class Band:
 
 @dataclass(frozen=True)
 class Dots:
-    """Round dots; `ringed` ones have a ring in the colour of the page."""
+    """Round dots; `ringed` dots have a ring in the colour of the page."""
 
     x: Sequence[float]
     y: Sequence[float]
@@ -241,7 +241,7 @@ class Value:
     bar: bool = False
     """Whether the whole height at x belongs to it."""
     bar_width: float = 0.0
-    """Of a bar, in units of x; 0 for a narrow one."""
+    """Of a bar, in units of x; 0 for a narrow bar."""
 
     def draw(self, area: Area) -> str:
         x, y = area.x(self.x), area.y(self.y)
@@ -283,7 +283,7 @@ def text_width(text: str, size: float) -> float:
 
 
 def paint(colour: str) -> str:
-    """A colour as SVG has it: one of a series, or of the page's theme."""
+    """A colour of a series, or of the page's theme, as SVG has it."""
     return colour if colour.startswith("#") else f"var(--{colour})"
 
 

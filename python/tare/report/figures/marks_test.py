@@ -54,10 +54,10 @@ def test_shift_draws_each_quantile_its_band_and_the_threshold(layout: Layout) ->
     assert (band.low, band.high) == ([-0.02, 0.01], [0.04, 0.05])
     for panel, thresholds in ((first, [0.03, 0.10]), (second, [0.03])):
         grey = of(panel, Band)[0]
-        assert grey.high == [one for one in thresholds for _ in range(2)]
-        assert grey.low == [-one for one in grey.high]
+        assert grey.high == [threshold for threshold in thresholds for _ in range(2)]
+        assert grey.low == [-high for high in grey.high]
     assert (first.y.low, first.y.high) == (second.y.low, second.y.high), "compared by eye"
-    assert [one.text for one in of(second, Value)] == ["p10: +1.0\u00a0%, −2.0 to +4.0\u00a0%"]
+    assert [value.text for value in of(second, Value)] == ["p10: +1.0\u00a0%, −2.0 to +4.0\u00a0%"]
 
 
 @both
@@ -69,9 +69,9 @@ def test_heat_draws_the_matrices_and_where_conditions_end(layout: Layout) -> Non
         (image,) = of(panel, Matrix)
         np.testing.assert_allclose(image.strengths * most, expected)
         assert panel.title.startswith(f"{title}, 0 to")
-        assert {(one.x, one.y) for one in of(panel, Rule)} == {(2, None), (None, 2)}
+        assert {(rule.x, rule.y) for rule in of(panel, Rule)} == {(2, None), (None, 2)}
     assert [(tick.label, tick.at) for tick in panels[0].y.ticks] == [("plain", 1), ("hook", 2.5)]
-    said = [one.text for one in of(panels[0], Value)]
+    said = [value.text for value in of(panels[0], Value)]
     assert said == ["within plain: mean 0.1", "plain to hook: mean 0.55"]
 
 
@@ -155,10 +155,10 @@ def test_segments_draw_levels_the_cut_and_runs_without_a_steady_state(layout: La
         segments.Course("hook", SERIES[1], [settled]),
     ]
     first, second = segments.draw(layout, courses, 100).panels
-    one, other = of(first, Line)
-    assert (one.x, one.y) == ([0, 100, 100, 1_000], [9e4, 9e4, 6e4, 6e4])
-    assert other.x == [0, 700, 700, 1_000]
-    assert (one.dashed, other.dashed) == (False, True)
+    solid, broken = of(first, Line)
+    assert (solid.x, solid.y) == ([0, 100, 100, 1_000], [9e4, 9e4, 6e4, 6e4])
+    assert broken.x == [0, 700, 700, 1_000]
+    assert (solid.dashed, broken.dashed) == (False, True)
     for panel in (first, second):
         (left_out,) = of(panel, Box)
         assert (left_out.x0, left_out.x1) == (0, 100)
@@ -171,8 +171,8 @@ def test_power_draws_both_curves_and_the_blocks_of_the_experiment(layout: Layout
     careful = power.Curve([0.3, 0.7], [0.03])
     lines = [power.Line("hook", SERIES[1], likely, careful)]
     chance, least = power.draw(layout, lines, [6, 12], 8, 0.8).panels
-    assert [(one.x, one.y) for one in of(chance, Rule)] == [(None, 0.8), (8, None)]
-    assert [(one.x, one.y) for one in of(least, Rule)] == [(8, None)]
+    assert [(rule.x, rule.y) for rule in of(chance, Rule)] == [(None, 0.8), (8, None)]
+    assert [(rule.x, rule.y) for rule in of(least, Rule)] == [(8, None)]
     (curve,) = of(chance, Line)
     assert (curve.x, curve.y) == ([6, 12], likely.chance)
     assert of(least, Line)[0].y == likely.least
@@ -207,8 +207,8 @@ def test_a_drawing_is_xml_whose_values_are_reached_by_keyboard(layout: Layout) -
     panel = Panel(Scale(0, 10), Scale(0, 1), marks=[Line([0, 10], [0, 1], SERIES[0]), *values])
     root = ElementTree.fromstring(svg(Figure([panel], 200), layout, name))
     assert root.get("aria-label") == name
-    marks = [one for one in root.iter("g") if one.get("class") == "value"]
-    assert [one.get("tabindex") for one in marks] == ["0"] * 3
+    marks = [mark for mark in root.iter("g") if mark.get("class") == "value"]
+    assert [mark.get("tabindex") for mark in marks] == ["0"] * 3
     for mark, value in zip(marks, values, strict=True):
         text = mark.find("text")
         assert text is not None

@@ -22,7 +22,7 @@ SHOWN = 12
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a condition; an invalid one is a broken line."""
+    """One run of a condition; an invalid run is a broken line."""
 
     moments: Sequence[Moment]
     valid: bool
@@ -39,12 +39,12 @@ class Condition:
 
 def draw(layout: Layout, conditions: Sequence[Condition], width_ns: float) -> Figure:
     """A panel each for throughput, latency and, if any request failed, failed requests."""
-    every = [one for of in conditions for run in of.runs for one in run.moments]
-    start, end = min(one.at_ns for one in every), max(one.at_ns for one in every)
+    every = [moment for of in conditions for run in of.runs for moment in run.moments]
+    start, end = min(moment.at_ns for moment in every), max(moment.at_ns for moment in every)
     axis = clock(start - width_ns / 2, end + width_ns / 2, 4 if layout.narrow else 8)
-    rates = [one.rate for one in every if one.rate is not None]
-    medians = [one.median_ns for one in every if one.median_ns is not None]
-    slow = [one.slow_ns for one in every if one.slow_ns is not None]
+    rates = [moment.rate for moment in every if moment.rate is not None]
+    medians = [moment.median_ns for moment in every if moment.median_ns is not None]
+    slow = [moment.slow_ns for moment in every if moment.slow_ns is not None]
     panels = []
     if rates:
         panels.append(Panel(axis, scales.numbers(0, 1.08 * max(rates), 4), "requests per second"))
@@ -54,16 +54,18 @@ def draw(layout: Layout, conditions: Sequence[Condition], width_ns: float) -> Fi
         panels.append(Panel(axis, latency, "latency: p50, and p99 as a thin line"))
         _draw_lines(panels[-1], conditions, "slow_ns", "", thin=True)
         _draw_lines(panels[-1], conditions, "median_ns", "p50")
-    failed = max(one.failed for one in every)
+    failed = max(moment.failed for moment in every)
     if failed:
         panels.append(Panel(axis, scales.numbers(0, 1.1 * failed, 3), "failed requests"))
         for of in conditions:
-            shown = [one for run in of.runs for one in run.moments if one.failed]
-            places = [one.at_ns for one in shown]
-            panels[-1].add(Dots(places, [one.failed for one in shown], of.colour, 3))
-            for one in shown[:SHOWN]:
-                text = f"{both_ends(of.name, 20)}, {time_of_day(one.at_ns)}: {count(one.failed)}"
-                panels[-1].add(Value(one.at_ns, one.failed, f"{text} failed"))
+            shown = [moment for run in of.runs for moment in run.moments if moment.failed]
+            places = [moment.at_ns for moment in shown]
+            panels[-1].add(Dots(places, [moment.failed for moment in shown], of.colour, 3))
+            for moment in shown[:SHOWN]:
+                text = (
+                    f"{both_ends(of.name, 20)}, {time_of_day(moment.at_ns)}: {count(moment.failed)}"
+                )
+                panels[-1].add(Value(moment.at_ns, moment.failed, f"{text} failed"))
     if panels:
         panels[-1].x_title = "time of day (UTC)"
     return Figure(panels, 170 if layout.narrow else 200)
@@ -75,29 +77,29 @@ def _draw_lines(
     width, opacity = (0.8, 0.45) if thin else (1.5, 1.0)
     for of in conditions:
         for run in of.runs:
-            places = [one.at_ns for one in run.moments]
-            heights = [getattr(one, name) for one in run.moments]
+            places = [moment.at_ns for moment in run.moments]
+            heights = [getattr(moment, name) for moment in run.moments]
             known = [nan if height is None else height for height in heights]
             line = Line(places, known, of.colour, width, opacity, dashed=not run.valid)
             # A run of one moment has no line.
             panel.add(line if len(places) > 1 else Dots(places, known, of.colour, 2, opacity))
     for of in () if thin else conditions:
-        moments = [one for run in of.runs for one in run.moments]
+        moments = [moment for run in of.runs for moment in run.moments]
         step = -(-len(moments) // SHOWN)
-        for one in moments[step // 2 :: step]:
-            if (value := getattr(one, name)) is not None:
+        for moment in moments[step // 2 :: step]:
+            if (value := getattr(moment, name)) is not None:
                 amount = (
                     f"{unit} {duration(value)}" if name.endswith("ns") else f"{count(value)} {unit}"
                 )
-                text = f"{both_ends(of.name, 20)}, {time_of_day(one.at_ns)}: {amount}"
-                panel.add(Value(one.at_ns, value, text))
+                text = f"{both_ends(of.name, 20)}, {time_of_day(moment.at_ns)}: {amount}"
+                panel.add(Value(moment.at_ns, value, text))
 
 
 def clock(low: float, high: float, most: int) -> Scale:
     """An axis of nanoseconds since the Unix epoch, with the time of day at round steps."""
     seconds = (high - low) / 1e9
     days = _DAY_S * max(-(-seconds // (_DAY_S * most)), 1)
-    step = next((one for one in _STEPS_S if seconds / one <= most), days)
+    step = next((size for size in _STEPS_S if seconds / size <= most), days)
     first = -(-low / 1e9 // step)
     ticks = []
     number = 0

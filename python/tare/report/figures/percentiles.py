@@ -32,7 +32,7 @@ class Line:
 
 
 def draw(layout: Layout, lines: Sequence[Line]) -> Figure:
-    """A thin line a run, a bold one for the median over the runs of a condition."""
+    """A thin line a run, a bold line for the median over the runs of a condition."""
     every = [curve for line in lines for curve in line.drawn()]
     panel = Panel(
         x=scales.tail(max(curve.tail[-1] for curve in every), with_median=not layout.narrow),

@@ -52,7 +52,7 @@ def draw(
         for line in lines:
             likely, careful = getattr(line.likely, name), getattr(line.careful, name)
             # A curve begins where there is a least difference at all.
-            first, second = (blocks[len(blocks) - len(one) :] for one in (likely, careful))
+            first, second = (blocks[len(blocks) - len(curve) :] for curve in (likely, careful))
             shared = min(len(first), len(second))
             low, high_end = likely[len(likely) - shared :], careful[len(careful) - shared :]
             panel.add(marks.Band(blocks[len(blocks) - shared :], low, high_end, line.colour, 0.18))

@@ -121,7 +121,7 @@ def _round(low: float, high: float, most: int, integers: bool = False) -> list[f
         return [low]
     least = (high - low) / max(most, 1)
     power = 10.0 ** math.floor(math.log10(least))
-    step = next(power * one for one in _STEPS if power * one >= least * (1 - 1e-9))
+    step = next(power * factor for factor in _STEPS if power * factor >= least * (1 - 1e-9))
     if integers:
         step = float(max(math.ceil(step), 1))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)

@@ -14,8 +14,8 @@ positive = st.floats(1.0, 1e12)
 
 @given(positive, positive)
 @example(1e12, math.nextafter(1e12, 0))
-def test_ticks_of_time_are_on_the_axis_and_in_order(one: float, other: float) -> None:
-    low, high = sorted((one, other))
+def test_ticks_of_time_are_on_the_axis_and_in_order(end: float, other_end: float) -> None:
+    low, high = sorted((end, other_end))
     for scale in (scales.times(low, high), scales.log_times(low, high)):
         places = [tick.at for tick in scale.ticks]
         assert places == sorted(set(places))

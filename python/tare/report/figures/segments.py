@@ -26,9 +26,9 @@ class Course:
 def draw(layout: Layout, courses: Sequence[Course], cut: int) -> Figure:
     """One panel a condition, one line a run; shaded are the first `cut` requests, left out."""
     columns = columns_for(len(courses), layout)
-    segments = [one for course in courses for run in course.runs for one in run.segments]
-    levels = [one.level for one in segments]
-    longest = max(one.end for one in segments)
+    segments = [segment for course in courses for run in course.runs for segment in run.segments]
+    levels = [segment.level for segment in segments]
+    longest = max(segment.end for segment in segments)
     drawn = []
     for place, course in enumerate(courses):
         panel = Panel(
@@ -42,8 +42,8 @@ def draw(layout: Layout, courses: Sequence[Course], cut: int) -> Figure:
             panel.add(Box(0, cut, None, None, BAND))
         for run in course.runs:
             x, y = stairs(
-                [run.segments[0].start, *(one.end for one in run.segments)],
-                [one.level for one in run.segments],
+                [run.segments[0].start, *(segment.end for segment in run.segments)],
+                [segment.level for segment in run.segments],
             )
             panel.add(Line(x, y, course.colour, 1.4, 0.75, dashed=run.cut is None))
         drawn.append(panel)

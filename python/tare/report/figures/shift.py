@@ -30,31 +30,31 @@ def draw(layout: Layout, shifts: Sequence[Shift]) -> Figure:
     columns = columns_for(len(shifts), layout)
     ends = [
         end
-        for one in shifts
-        for at in one.shift
+        for condition in shifts
+        for at in condition.shift
         for end in (at.low, at.high, at.relative, at.threshold, -at.threshold)
     ]
     low, high = scales.extent(ends, 0.05)
     drawn = []
-    for place, one in enumerate(shifts):
-        places = list(range(len(one.shift)))
-        edges = [at - 0.5 for at in range(len(one.shift) + 1)]
-        x, grey = stairs(edges, [at.threshold for at in one.shift])
+    for place, condition in enumerate(shifts):
+        places = list(range(len(condition.shift)))
+        edges = [at - 0.5 for at in range(len(condition.shift) + 1)]
+        x, grey = stairs(edges, [at.threshold for at in condition.shift])
         panel = Panel(
             x=Scale(
                 edges[0],
                 edges[-1],
-                [Tick(at, f"p{one.shift[at].q * 100:g}") for at in places[::2]],
+                [Tick(at, f"p{condition.shift[at].q * 100:g}") for at in places[::2]],
             ),
             y=scales.shares(low, high, signed=True),
-            title=both_ends(one.title, layout.letters(columns)),
+            title=both_ends(condition.title, layout.letters(columns)),
             y_labels=place % columns == 0,
             marks=[Band(x, [-at for at in grey], grey, BAND), Rule(y=0)],
         )
-        lows, highs = [at.low for at in one.shift], [at.high for at in one.shift]
-        panel.add(Band(places, lows, highs, one.colour, 0.25))
-        panel.add(Line(places, [at.relative for at in one.shift], one.colour, dots=3))
-        for number, at in enumerate(one.shift):
+        lows, highs = [at.low for at in condition.shift], [at.high for at in condition.shift]
+        panel.add(Band(places, lows, highs, condition.colour, 0.25))
+        panel.add(Line(places, [at.relative for at in condition.shift], condition.colour, dots=3))
+        for number, at in enumerate(condition.shift):
             text = f"p{at.q * 100:g}: {percent(at.relative)}, {interval(at.low, at.high)}"
             panel.add(Value(number, at.relative, text))
         drawn.append(panel)

@@ -35,10 +35,11 @@ def write(found: "Calibration", folder: Path) -> Path:
         "share": f"{SHARE * 100:.0f}{NO_BREAK}%",
         "cards": [_card(place, detections) for place, detections in found.by_place.items()],
         "rows": {
-            place: [_row(one) for one in detections] for place, detections in found.by_place.items()
+            place: [_row(detection) for detection in detections]
+            for place, detections in found.by_place.items()
         },
-        "detected": [_shares(place, ones) for place, ones in found.by_place.items()],
-        "published": [_ranges(place, ones) for place, ones in found.by_place.items()],
+        "detected": [_shares(place, detections) for place, detections in found.by_place.items()],
+        "published": [_ranges(place, detections) for place, detections in found.by_place.items()],
     }
     page = templates(escape=True).get_template("calibration.html.j2").render(content)
     replace(folder / HTML, page)
@@ -47,34 +48,40 @@ def write(found: "Calibration", folder: Path) -> Path:
 
 def _card(place: str, detections: "Sequence[Detection]") -> dict[str, str]:
     """The median, which most verdicts rest on."""
-    one = next(one for one in detections if one.statistic == "p50")
-    reached = one.limit_ns is not None
-    limit = "unknown" if one.undetected_ns is None else duration(one.undetected_ns)
+    median = next(detection for detection in detections if detection.statistic == "p50")
+    reached = median.limit_ns is not None
+    limit = "unknown" if median.undetected_ns is None else duration(median.undetected_ns)
     return {
         "place": safe(place, 60),
-        "limit": limit if reached or one.undetected_ns is None else f"over {limit}",
-        "reason": f"detected at p50 in {one.at_limit}" if reached else f"p50: {one.said}",
+        "limit": limit if reached or median.undetected_ns is None else f"over {limit}",
+        "reason": f"detected at p50 in {median.at_limit}" if reached else f"p50: {median.said}",
     }
 
 
-def _row(one: "Detection") -> tuple[str, ...]:
-    none = one.steps[0]
+def _row(detection: "Detection") -> tuple[str, ...]:
+    none = detection.steps[0]
     p = "–" if none.p is None else f"{p_value(none.p.least)} to {p_value(none.p.most)}"
-    return NAMES[one.statistic], one.said, str(one.at_limit), str(none), p
+    return NAMES[detection.statistic], detection.said, str(detection.at_limit), str(none), p
 
 
 def _shares(place: str, detections: "Sequence[Detection]") -> Picture:
     shares = {
-        one.statistic: {step.delay_ns: step.share for step in one.steps if step.repetitions}
-        for one in detections
-        if one.statistic in STATISTICS
+        detection.statistic: {
+            step.delay_ns: step.share for step in detection.steps if step.repetitions
+        }
+        for detection in detections
+        if detection.statistic in STATISTICS
     }
     return shares_of(place, shares)
 
 
 def _ranges(place: str, detections: "Sequence[Detection]") -> Picture:
     """Statistic and p of both published tests, side by side."""
-    shown = {one.statistic: one for one in detections if one.statistic in SINGLE_PAIRS}
+    shown = {
+        detection.statistic: detection
+        for detection in detections
+        if detection.statistic in SINGLE_PAIRS
+    }
     panels, said = [], []
     for kind, what in (("value", "statistic"), ("p", "p-value")):
         for name in SINGLE_PAIRS:
@@ -89,12 +96,14 @@ def _ranges(place: str, detections: "Sequence[Detection]") -> Picture:
                     f"{title}: {what}",
                     colour,
                     [delay for delay, _ in ranges],
-                    [one.least for _, one in ranges],
-                    [one.mean for _, one in ranges],
-                    [one.most for _, one in ranges],
+                    [bounds.least for _, bounds in ranges],
+                    [bounds.mean for _, bounds in ranges],
+                    [bounds.most for _, bounds in ranges],
                 )
             )
-            numbers = ", ".join(f"{one.mean:.3g} at {duration(delay)}" for delay, one in ranges)
+            numbers = ", ".join(
+                f"{bounds.mean:.3g} at {duration(delay)}" for delay, bounds in ranges
+            )
             said.append(f"{title}, mean {what} {numbers}")
     draw = partial(draw_ranges, panels=panels)
     return Picture(place, inline(draw, f"Single pairs of runs: {'; '.join(said)}."))

@@ -95,8 +95,8 @@ def first_screen(
 
 def _cards(result: Result, pictures: Mapping[tuple[str, str], Markup]) -> list[Card]:
     compared: dict[tuple[str, str], list[Compared]] = {}
-    for one in result.primary_comparisons:
-        compared.setdefault((one.environment, one.condition), []).append(one)
+    for comparison in result.primary_comparisons:
+        compared.setdefault((comparison.environment, comparison.condition), []).append(comparison)
     reach, colour = _reach(result), colours(result)
     return [
         _card(comparison, environment, condition, result, reach)
@@ -127,7 +127,7 @@ def _card(
     where = [environment] if len(result.environments) > 1 else []
     if comparison is not None and len(result.spans) > 1:
         where.append(comparison.span)
-    named, at = both_ends(condition, 40), ", ".join(safe(one, 24) for one in where if one)
+    named, at = both_ends(condition, 40), ", ".join(safe(name, 24) for name in where if name)
     if comparison is None:
         strip = _strip(None, None, None, result.budget, reach)
         reason, runs = "There is no valid run to compare.", plural(0, "run")
@@ -162,9 +162,9 @@ def _shortened(reason: str) -> str:
 def _reach(result: Result) -> float:
     """The largest difference that a strip must show: the same for all cards, to compare them."""
     sizes = [result.budget, 0.001]
-    for one in result.primary_comparisons:
-        effect = one.effect.relative, one.interval.low, one.interval.high
-        sizes += [result.threshold(one), *(abs(part) for part in effect if part)]
+    for comparison in result.primary_comparisons:
+        effect = comparison.effect.relative, comparison.interval.low, comparison.interval.high
+        sizes += [result.threshold(comparison), *(abs(part) for part in effect if part)]
     return 1.15 * max(sizes)
 
 

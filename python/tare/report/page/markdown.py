@@ -30,9 +30,9 @@ _RULE = "|---|---|---|---|---|---:|---:|---:|"
 
 def comment(judgement: Judgement, standing: Standing | None = None) -> str:
     """The judgement as GitHub's Markdown: what decides in a table, all else folded."""
-    by_word = sorted(judgement.comparisons, key=lambda one: _ORDER.index(one.verdict))
-    primary = [one for one in by_word if one.role == "primary"]
-    others = [one for one in judgement.comparisons if one.role != "primary"]
+    by_word = sorted(judgement.comparisons, key=lambda comparison: _ORDER.index(comparison.verdict))
+    primary = [comparison for comparison in by_word if comparison.role == "primary"]
+    others = [comparison for comparison in judgement.comparisons if comparison.role != "primary"]
     parts = [f"### Tare: {_counted(primary)}", _table(primary, DECIDING)]
     if standing is not None:
         parts.append(_items(standing.lines()))
@@ -76,50 +76,50 @@ def code(name: str) -> str:
 def _critical_path(traces: Sequence[TraceComparison]) -> str:
     """A sentence and a table of each root span, and the verdict on its calls."""
     parts = []
-    for one in traces[:_ROOTS]:
-        rows = [("whole request", one.mean_ns)]
-        rows += [(part.span, part.critical_ns) for part in one.parts[:_SPANS]]
+    for trace in traces[:_ROOTS]:
+        rows = [("whole request", trace.mean_ns)]
+        rows += [(part.span, part.critical_ns) for part in trace.parts[:_SPANS]]
         lines = [
             f"| {code(name)} | {words.duration(of.baseline)} -> {words.duration(of.condition)} |"
             f" {words.duration(of.difference, signed=True)} |"
             for name, of in rows
         ]
         parts += [
-            f"{code(one.condition)} against {code(one.baseline)}, {code(one.root)}",
-            prose(one.explained),
+            f"{code(trace.condition)} against {code(trace.baseline)}, {code(trace.root)}",
+            prose(trace.explained),
             "\n".join([_PATH_HEAD, "|---|---|---:|", *lines]),
-            prose(f"calls {one.verdict}: {one.reason}"),
+            prose(f"calls {trace.verdict}: {trace.reason}"),
         ]
     return "\n\n".join(parts)
 
 
 def _counted(comparisons: Sequence[Comparison]) -> str:
-    verdicts = [one.verdict for one in comparisons]
+    verdicts = [comparison.verdict for comparison in comparisons]
     return ", ".join(f"{verdicts.count(word)} {word}" for word in dict.fromkeys(verdicts))
 
 
 def _table(comparisons: Sequence[Comparison], most: int) -> str:
-    with_reason = any(one.role == "primary" for one in comparisons)
+    with_reason = any(comparison.role == "primary" for comparison in comparisons)
     head = [_HEAD + " reason |", _RULE + "---|"] if with_reason else [_HEAD, _RULE]
-    rows = _within(most, [_row(one, with_reason) for one in comparisons])
+    rows = _within(most, [_row(comparison, with_reason) for comparison in comparisons])
     table = "\n".join([*head, *rows])
     rest = comparisons[len(rows) :]
     return f"{table}\n\nand {len(rest)} more: {_counted(rest)}" if rest else table
 
 
-def _row(one: Comparison, with_reason: bool) -> str:
-    places = (one.environment, "" if one.span == REQUEST else one.span)
+def _row(comparison: Comparison, with_reason: bool) -> str:
+    places = (comparison.environment, "" if comparison.span == REQUEST else comparison.span)
     where = [code(part) for part in places if part]
     cells = (
-        f"**{one.verdict}**" if one.role == "primary" else one.verdict,
-        ", ".join([code(one.condition), *where]),
-        code(one.baseline),
-        words.metric(one.metric),
-        words.values(one.baseline_value, one.condition_value, one.unit),
-        words.change(one.relative, one.unit),
-        words.interval(one.low, one.high, one.unit),
-        f"{one.runs_baseline}+{one.runs_condition}",
-        *([prose(words.typeset(one.reason))] if with_reason else []),
+        f"**{comparison.verdict}**" if comparison.role == "primary" else comparison.verdict,
+        ", ".join([code(comparison.condition), *where]),
+        code(comparison.baseline),
+        words.metric(comparison.metric),
+        words.values(comparison.baseline_value, comparison.condition_value, comparison.unit),
+        words.change(comparison.relative, comparison.unit),
+        words.interval(comparison.low, comparison.high, comparison.unit),
+        f"{comparison.runs_baseline}+{comparison.runs_condition}",
+        *([prose(words.typeset(comparison.reason))] if with_reason else []),
     )
     return f"| {' | '.join(cells)} |"
 

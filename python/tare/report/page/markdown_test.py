@@ -77,7 +77,7 @@ def test_what_decides_stands_in_a_table_and_all_else_is_folded() -> None:
     head, first, other_head, other = cells(text)
     assert len(head) == len(first) == 9
     assert first[:4] == ["slower", "new, host", "old", "p50"]
-    assert [one.replace("\u00a0", " ") for one in first[4:8]] == [
+    assert [cell.replace("\u00a0", " ") for cell in first[4:8]] == [
         "50.0 µs → 56.0 µs",
         "+12.0 %",
         "+10.0 to +14.0 %",
@@ -98,7 +98,7 @@ def test_names_cannot_mark_up(name: str) -> None:
     markup = [token.type for token in tokens(text) if token.type not in ("text", "html_inline")]
     assert markup == [token.type for token in tokens(expected) if token.type != "text"]
     html = [token.content for token in tokens(text) if token.type.startswith("html")]
-    assert all(re.fullmatch(r"(</?(details|summary)>|[^<]|<!-- -->)*", one) for one in html)
+    assert all(re.fullmatch(r"(</?(details|summary)>|[^<]|<!-- -->)*", content) for content in html)
 
 
 @pytest.mark.parametrize("name", [*HOSTILE, "``", "a`", "plain"])
@@ -128,8 +128,8 @@ def test_what_has_no_place_is_what_matters_least() -> None:
         for number in range(150)
         for word in ("unchanged", "faster")
     ]
-    one = replace(first, span="the one")
-    text = comment(Judgement((*spans, one)))
+    slower = replace(first, span="the one")
+    text = comment(Judgement((*spans, slower)))
     assert text.startswith("### Tare: 1 slower, 150 faster, 150 unchanged\n")
     rows = cells(text)
     assert rows[1][1] == "new, host, the one"

@@ -106,7 +106,8 @@ def _content(result: Result) -> dict[str, Any]:
     drawn = _pictures(result, opened, costs)
     per_second = metrics_per_second(opened.backend, result.folder)
     drawn |= {
-        one: list(machine_plots.pictures(result, per_second, one)) for one in ("machine", "service")
+        subject: list(machine_plots.pictures(result, per_second, subject))
+        for subject in ("machine", "service")
     }
     metrics = list(tables.metrics(result))
     waterfall_groups = waterfalls.groups(result, opened.samples())
@@ -143,7 +144,9 @@ def _content(result: Result) -> dict[str, Any]:
     title = words.safe(result.manifest.name or result.folder.name, 60)
     summary = _summary(result)
     budget = f"within the budget of ±{words.percent(result.budget, signed=False)}"
-    if any(result.threshold(one) > result.budget for one in result.primary_comparisons):
+    if any(
+        result.threshold(comparison) > result.budget for comparison in result.primary_comparisons
+    ):
         budget += ", or what these runs can detect"
     more = _more(result)
     around = f"{title} {summary} {budget} {more}"
@@ -155,7 +158,7 @@ def _content(result: Result) -> dict[str, Any]:
         "more": more,
         "first": first_screen(result, around, drawn["pairs"]),
         "groups": in_groups(sections),
-        "sections": {one.anchor: one for one in sections},
+        "sections": {section.anchor: section for section in sections},
         "warnings": result.warnings,
         "metrics": metrics,
         "waterfall_groups": waterfall_groups,

@@ -141,7 +141,7 @@ def curves(samples: "Table") -> dict[int, Curve]:
 
 
 def middle(runs: Iterable[Curve]) -> Curve:
-    """The median over runs at each percentile that every one of them supports."""
+    """The median over runs at each percentile that all of them support."""
     import numpy as np
 
     several = list(runs)

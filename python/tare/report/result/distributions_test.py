@@ -128,9 +128,9 @@ def test_over_time_counts_by_time_under_load() -> None:
     course = distributions.over_time(ibis.memtable(rows), [1, 2], "request")
     assert course is not None
     assert set(course.moments) == {1, 2}
-    rates = [one.rate for one in course.moments[2]]
+    rates = [moment.rate for moment in course.moments[2]]
     assert rates == pytest.approx([1_000] * len(rates))
-    assert {one.median_ns for one in course.moments[1]} == {1_000_000}
-    assert [sum(one.failed for one in course.moments[run]) for run in (1, 2)] == [1, 0]
+    assert {moment.median_ns for moment in course.moments[1]} == {1_000_000}
+    assert [sum(moment.failed for moment in course.moments[run]) for run in (1, 2)] == [1, 0]
     timeless = ibis.memtable([{"run": 1, "span": "request"}])
     assert distributions.over_time(timeless, [1], "request") is None

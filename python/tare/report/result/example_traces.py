@@ -61,7 +61,7 @@ class Wanted:
 
 
 def examples(samples: "Table", run: int, wanted: Sequence[Wanted], most: int) -> list[Trace | None]:
-    """For each wanted request, the one that is nearest to it, with its `most` longest spans.
+    """For each wanted request, the trace that is nearest to it, with its `most` longest spans.
 
     `samples` are as `Result.samples` has them. Spans are on the clock of their root span, as for
     the critical path. None if no request has such a root span.
@@ -84,10 +84,10 @@ def examples(samples: "Table", run: int, wanted: Sequence[Wanted], most: int) ->
         (forest.parent < 0) & spans.ok & ~spans.left_out & ~traced.unclear[spans.trace]
     )
 
-    def nearest(one: Wanted) -> Trace | None:
-        named = np.array([name == one.root for name in spans.names])[spans.name[tops]]
-        mine = tops[named & (spans.place[tops] >= one.first)]
-        away = np.abs(forest.duration[mine] - one.duration_ns)
+    def nearest(request: Wanted) -> Trace | None:
+        named = np.array([name == request.root for name in spans.names])[spans.name[tops]]
+        mine = tops[named & (spans.place[tops] >= request.first)]
+        away = np.abs(forest.duration[mine] - request.duration_ns)
         tried = mine[np.lexsort((forest.begin[mine], away))][:CANDIDATES]
         if not tried.size:
             return None
@@ -99,7 +99,7 @@ def examples(samples: "Table", run: int, wanted: Sequence[Wanted], most: int) ->
         tree = _tree(spans.select(roots == top), most)
         return Trace(run, int(forest.begin[top]), tree, outside[chosen])
 
-    return [nearest(one) for one in wanted]
+    return [nearest(request) for request in wanted]
 
 
 def _tree(spans: "SpanArrays", most: int) -> Span:

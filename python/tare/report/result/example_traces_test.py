@@ -33,7 +33,7 @@ def read(
 
 
 def shown(span: Span) -> list[Span]:
-    return [span, *(below for one in span.children for below in shown(one))]
+    return [span, *(below for child in span.children for below in shown(child))]
 
 
 SHOP: Sequence[Row] = (
@@ -51,12 +51,12 @@ def test_spans_are_inside_of_their_parents_in_order_of_time() -> None:
     assert (found.run, found.started_ns, found.outside) == (1, 1, 0)
     root = found.root
     assert (root.name, root.service, root.duration_ns, root.self_ns) == ("order", "shop", 100, 30)
-    assert [one.name for one in root.children] == ["pay", "audit", "insert"]
+    assert [child.name for child in root.children] == ["pay", "audit", "insert"]
     (update,) = root.children[0].children
     assert (update.name, update.begin_ns, update.clock_error_ns) == ("update", 20, 7)
     spans = shown(root)
-    assert sum(one.critical_ns for one in spans) == 100
-    assert [one.name for one in spans if not one.critical_ns] == ["audit"]
+    assert sum(span.critical_ns for span in spans) == 100
+    assert [span.name for span in spans if not span.critical_ns] == ["audit"]
 
 
 def test_a_service_whose_clock_is_ahead_is_inside_of_its_call() -> None:
@@ -107,7 +107,7 @@ def test_the_longest_spans_are_shown_and_the_others_counted() -> None:
     assert found is not None
     assert len(shown(found.root)) == 50
     assert found.root.hidden == 10_000 - 49
-    assert {one.duration_ns for one in found.root.children} == {69}
+    assert {child.duration_ns for child in found.root.children} == {69}
 
 
 def test_deep_spans_are_counted_by_the_last_that_is_shown() -> None:
@@ -116,7 +116,7 @@ def test_deep_spans_are_counted_by_the_last_that_is_shown() -> None:
     assert found is not None
     spans = shown(found.root)
     assert len(spans) == DEEPEST
-    assert [one.hidden for one in spans] == [0] * (DEEPEST - 1) + [10_000 - DEEPEST]
+    assert [span.hidden for span in spans] == [0] * (DEEPEST - 1) + [10_000 - DEEPEST]
 
 
 def test_cycles_equal_ids_and_spans_that_are_their_own_parents() -> None:
@@ -132,7 +132,7 @@ def test_cycles_equal_ids_and_spans_that_are_their_own_parents() -> None:
     found = read([*SHOP, *strange])
     assert found is not None
     assert found.outside == 3
-    assert [one.name for one in shown(found.root)].count("pay") == 2
+    assert [span.name for span in shown(found.root)].count("pay") == 2
 
 
 def test_a_span_with_the_name_of_the_root_is_no_request() -> None:

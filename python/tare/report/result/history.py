@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What earlier comparisons said, one line of JSON each, and where the present one stands."""
+"""What earlier comparisons said, one line of JSON each, and where the present comparison stands."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SERIES = ("environment", "baseline", "condition", "span", "metric")
 
 @dataclass(frozen=True)
 class Place:
-    """One comparison among the earlier ones of the same conditions, span and metric."""
+    """One comparison among the earlier comparisons of the same conditions, span and metric."""
 
     comparison: Comparison
     verdicts: Mapping[str, int]
@@ -48,7 +48,7 @@ class Place:
 
     @property
     def trend(self) -> Trend | None:
-        """Of the latest effects, with the present one; None where there are too few."""
+        """Of the latest effects, with the present effect; None where there are too few."""
         from tare.stats.trend import trend
 
         mine = self.comparison.relative
@@ -56,14 +56,14 @@ class Place:
 
     @property
     def below(self) -> int | None:
-        """How many earlier effects are smaller than the present one."""
+        """How many earlier effects are smaller than the present effect."""
         mine = self.comparison.relative
         return None if mine is None else sum(effect < mine for effect in self.effects)
 
     def line(self) -> str:
         """The place in one sentence."""
-        one = self.comparison
-        name = f"history of {one.title}"
+        comparison = self.comparison
+        name = f"history of {comparison.title}"
         if not self.verdicts:
             return f"{name}: this is the first"
         counted = ", ".join(f"{word} {number}" for word, number in self.verdicts.items())
@@ -73,8 +73,10 @@ class Place:
             parts.append(f"effects {span}, median {percent(median(self.effects))}")
             latest = ", ".join(percent(effect) for effect in self.effects[-_SHOWN:])
             parts.append(f"the last {latest}")
-        if self.effects and one.relative is not None:
-            parts.append(f"now {percent(one.relative)}, above {self.below} of {len(self.effects)}")
+        if self.effects and comparison.relative is not None:
+            parts.append(
+                f"now {percent(comparison.relative)}, above {self.below} of {len(self.effects)}"
+            )
         parts.append(_tendency(self.trend))
         return "; ".join(parts)
 
@@ -138,11 +140,11 @@ def remember(folder: Path, judgement: Judgement, labels: Mapping[str, str]) -> S
     All lines of a judgement are written, or none; two that write at once wait for each other.
     An OSError names the file.
     """
-    primary = [one for one in judgement.comparisons if one.role == "primary"]
+    primary = [comparison for comparison in judgement.comparisons if comparison.role == "primary"]
     now = datetime.now(UTC).isoformat(timespec="seconds")
     added = [
-        json.dumps({"format": FORMAT, "time": now, "labels": dict(labels), **_record(one)})
-        for one in primary
+        json.dumps({"format": FORMAT, "time": now, "labels": dict(labels), **_record(comparison)})
+        for comparison in primary
     ]
     path = folder / NAME
     try:
@@ -153,9 +155,9 @@ def remember(folder: Path, judgement: Judgement, labels: Mapping[str, str]) -> S
         error.filename = str(path)
         raise
     places = []
-    for one in primary:
-        its = earlier.get(tuple(_series(one).values()), _Earlier())
-        places.append(Place(one, dict(its.verdicts.most_common()), tuple(its.effects)))
+    for comparison in primary:
+        its = earlier.get(tuple(_series(comparison).values()), _Earlier())
+        places.append(Place(comparison, dict(its.verdicts.most_common()), tuple(its.effects)))
     return Standing(path, tuple(places), unreadable)
 
 
@@ -231,13 +233,13 @@ def _read(file: BinaryIO) -> tuple[dict[tuple[Any, ...], _Earlier], int, bool]:
     return found, unreadable, size == 0 or file.read() == b"\n"
 
 
-def _record(one: Comparison) -> dict[str, Any]:
+def _record(comparison: Comparison) -> dict[str, Any]:
     left_out = ("role", "p", "p_adjusted", "p_equivalent", "mde", "runs_needed", "runs_show")
-    return {key: value for key, value in one.to_json().items() if key not in left_out}
+    return {key: value for key, value in comparison.to_json().items() if key not in left_out}
 
 
-def _series(one: Comparison) -> dict[str, Any]:
-    known = one.to_json()
+def _series(comparison: Comparison) -> dict[str, Any]:
+    known = comparison.to_json()
     return {key: known[key] for key in _SERIES}
 
 

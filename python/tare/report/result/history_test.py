@@ -95,7 +95,7 @@ def test_bad_and_old_lines_are_counted_and_kept(tmp_path: Path) -> None:
         "\x00\xff",
     ]
     with (tmp_path / NAME).open("a", encoding="latin-1") as file:
-        file.write("".join(f"{one}\n" for one in bad) + "\n")
+        file.write("".join(f"{text}\n" for text in bad) + "\n")
         file.write('{"format": 1, "cut sho')
     standing = remember(tmp_path, judgement(), {})
     assert standing.unreadable == len(bad) + 1

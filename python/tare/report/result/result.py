@@ -77,7 +77,7 @@ class Result:
     @property
     def spans(self) -> list[str]:
         """The spans that were compared."""
-        return _unique(one.span for one in self.comparisons)
+        return _unique(comparison.span for comparison in self.comparisons)
 
     @property
     def places(self) -> dict[int, tuple[str, str]]:
@@ -95,7 +95,7 @@ class Result:
     @property
     def primary_comparisons(self) -> list[Compared]:
         """The comparisons that decide: one a condition, environment and span."""
-        return [one for one in self.comparisons if one.metric == self.primary]
+        return [comparison for comparison in self.comparisons if comparison.metric == self.primary]
 
     @property
     def controls(self) -> "Sequence[Control]":
@@ -125,7 +125,8 @@ class Result:
     def ranked(self) -> list[Compared]:
         """All comparisons: those that decide first, then by condition as in the plan."""
         return sorted(
-            self.comparisons, key=lambda one: (one.metric != self.primary, self.rank(one))
+            self.comparisons,
+            key=lambda comparison: (comparison.metric != self.primary, self.rank(comparison)),
         )
 
     @property

@@ -15,7 +15,7 @@ def table(columns: dict[str, list[Any]]) -> Table:
 
 
 def requests(number: int = 30) -> dict[str, list[Any]]:
-    """Of four runs; each request waited 5 ns to be sent, and the later ones took longer."""
+    """Of four runs; each request waited 5 ns to be sent, and the later requests took longer."""
     rows = [(run, 1_000 * n, 10 * n + run) for run in (1, 2, 3, 4) for n in range(number)]
     return {
         "run": [run for run, _, _ in rows],
@@ -29,14 +29,16 @@ def requests(number: int = 30) -> dict[str, list[Any]]:
 def test_the_slowest_of_all_runs_of_a_condition_from_when_they_were_due() -> None:
     every = table(requests())
     found = slowest(every, every, PLACES)
-    assert {place: len(one) for place, one in found.items()} == {
+    assert {place: len(slow) for place, slow in found.items()} == {
         ("host", "old"): REQUESTS,
         ("host", "new"): REQUESTS,
     }
     old = found["host", "old"]
     assert old[:2] == [Slow(3, 28_995, 29_293), Slow(1, 28_995, 29_291)]
-    assert [one.latency_ns for one in old] == sorted((one.latency_ns for one in old), reverse=True)
-    assert {one.run for one in found["host", "new"]} == {2}
+    assert [request.latency_ns for request in old] == sorted(
+        (request.latency_ns for request in old), reverse=True
+    )
+    assert {request.run for request in found["host", "new"]} == {2}
 
 
 def test_without_an_intended_time_a_request_is_due_when_it_is_sent() -> None:

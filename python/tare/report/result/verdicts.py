@@ -141,7 +141,10 @@ class Verdicts(Part):
             key: found.get(key) for key in ("comparisons", "controls", "traces", "round_trips")
         }
         return found | {
-            key: [renamed(one, "environments") if isinstance(one, dict) else one for one in written]
+            key: [
+                renamed(form, "environments") if isinstance(form, dict) else form
+                for form in written
+            ]
             for key, written in kinds.items()
             if isinstance(written, list)
         }

@@ -19,18 +19,18 @@ def told(controls: Sequence[Control], alarms: int, of: int) -> list[str]:
     None where the experiment has no control.
     """
     lines = []
-    for one in controls:
-        where = f", {one.environment}" if len(controls) > 1 else ""
-        if one.runs < LEAST_PAIRED:
+    for control in controls:
+        where = f", {control.environment}" if len(controls) > 1 else ""
+        if control.runs < LEAST_PAIRED:
             lines.append(
-                f"control{where}: {count(one.runs, 'block')} are too few to check whether the"
+                f"control{where}: {count(control.runs, 'block')} are too few to check whether the"
                 f" baseline differs from itself; {LEAST_PAIRED} are needed"
             )
             continue
-        said = "differs from itself" if one.alarm else "does not differ from itself"
+        said = "differs from itself" if control.alarm else "does not differ from itself"
         lines.append(
-            f"control{where}: the baseline {said} over {count(one.runs, 'block')} (most in"
-            f" {one.metric}: {percent(one.relative)}, p {_small(one.p_adjusted)})"
+            f"control{where}: the baseline {said} over {count(control.runs, 'block')} (most in"
+            f" {control.metric}: {percent(control.relative)}, p {_small(control.p_adjusted)})"
         )
     if controls and of:
         from tare.stats.proportion import clopper_pearson

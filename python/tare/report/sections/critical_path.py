@@ -44,42 +44,46 @@ def section(result: Result) -> Section:
         " the times of all spans sum to the request, and their differences sum to its difference."
         " The last two columns are the self time of a span (no child of it runs) and the number of"
         " its calls per request.",
-        tables=[table for one in result.verdicts.traces for table in _tables(result, one)],
+        tables=[table for traced in result.verdicts.traces for table in _tables(result, traced)],
         lines=[
-            typeset(safe(line)) for one in result.verdicts.traces for line in _lines(result, one)
+            typeset(safe(line))
+            for traced in result.verdicts.traces
+            for line in _lines(result, traced)
         ],
         absent="the requests have no traces",
     )
 
 
-def _lines(result: Result, one: TracedRequests) -> Iterator[str]:
-    mix = f"calls {one.structures.verdict}: {one.structures.reason}"
-    for line in (one.explained, mix) if one.explained else (mix,):
-        yield typeset(f"{_name(result, one)}: {safe(line)}")
+def _lines(result: Result, traced: TracedRequests) -> Iterator[str]:
+    mix = f"calls {traced.structures.verdict}: {traced.structures.reason}"
+    for line in (traced.explained, mix) if traced.explained else (mix,):
+        yield typeset(f"{_name(result, traced)}: {safe(line)}")
 
 
-def _name(result: Result, one: TracedRequests) -> str:
-    where = one.environment if len(result.environments) > 1 else ""
-    return ", ".join(safe(part, LONGEST) for part in (one.condition, where, one.root) if part)
+def _name(result: Result, traced: TracedRequests) -> str:
+    where = traced.environment if len(result.environments) > 1 else ""
+    return ", ".join(safe(part, LONGEST) for part in (traced.condition, where, traced.root) if part)
 
 
-def _tables(result: Result, one: TracedRequests) -> Iterator[Table]:
-    of = _name(result, one)
-    yield Table(f"Time on the critical path per request: {of}", SPAN_COLUMNS, list(_parts(one, of)))
-    if len(one.structures.shares) > 1:
-        yield Table(f"Calls of requests: {of}", SHARE_COLUMNS, list(_shares(one, of)), 2)
+def _tables(result: Result, traced: TracedRequests) -> Iterator[Table]:
+    of = _name(result, traced)
+    yield Table(
+        f"Time on the critical path per request: {of}", SPAN_COLUMNS, list(_parts(traced, of))
+    )
+    if len(traced.structures.shares) > 1:
+        yield Table(f"Calls of requests: {of}", SHARE_COLUMNS, list(_shares(traced, of)), 2)
 
 
-def _parts(one: TracedRequests, of: str) -> Iterator[Sequence[str]]:
-    yield (f"{of}, whole request", *_times(one.mean_ns), "–", "–")
-    for part in one.parts[:MOST_SPANS]:
+def _parts(traced: TracedRequests, of: str) -> Iterator[Sequence[str]]:
+    yield (f"{of}, whole request", *_times(traced.mean_ns), "–", "–")
+    for part in traced.parts[:MOST_SPANS]:
         yield (
             both_ends(part.span, LONGEST),
             *_times(part.critical_ns),
             typeset(f"{duration(part.self_ns.baseline)} → {duration(part.self_ns.condition)}"),
             f"{part.calls.baseline:.3g} → {part.calls.condition:.3g}",
         )
-    if rest := one.parts[MOST_SPANS:]:
+    if rest := traced.parts[MOST_SPANS:]:
         sums = [
             sum(getattr(part.critical_ns, name) for part in rest)
             for name in ("baseline", "condition", "difference")
@@ -100,8 +104,8 @@ def _times(of: Change) -> tuple[str, ...]:
     )
 
 
-def _shares(one: TracedRequests, of: str) -> Iterator[Sequence[str]]:
-    for shape in one.structures.shares:
+def _shares(traced: TracedRequests, of: str) -> Iterator[Sequence[str]]:
+    for shape in traced.structures.shares:
         share = shape.share
         yield (
             of,

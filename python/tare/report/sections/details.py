@@ -169,7 +169,11 @@ def record(result: Result, settings: Mapping[str, Any], plan: str, more: int) ->
 
 def left_out(sections: Sequence[Section]) -> Section:
     """The sections that are empty, and why."""
-    empty = [(one.name, one.absent) for one in sections if not one.shown and one.absent]
+    empty = [
+        (section.name, section.absent)
+        for section in sections
+        if not section.shown and section.absent
+    ]
     return Section(
         anchor="left-out",
         name="Not shown",

@@ -39,15 +39,15 @@ class Runs:
     matrices: "dict[str, Array]"
     """Distances (r, r) by title."""
 
-    def between(self, matrix: "Array", one: int, other: int) -> "Array":
+    def between(self, matrix: "Array", condition: int, other: int) -> "Array":
         """Distances (n, m) of the runs of two conditions."""
-        return matrix[self._of(one), self._of(other)]
+        return matrix[self._of(condition), self._of(other)]
 
-    def within(self, matrix: "Array", one: int) -> "Array":
+    def within(self, matrix: "Array", condition: int) -> "Array":
         """Distances (n, n - 1) of each run of a condition to its siblings."""
         import numpy as np
 
-        found = self.between(matrix, one, one)
+        found = self.between(matrix, condition, condition)
         others = ~np.eye(len(found), dtype=bool)
         return found[others].reshape(len(found), max(len(found) - 1, 0))
 
@@ -70,7 +70,7 @@ def section(result: Result) -> Section:
         " table has the mean distance within a condition, and between it and the baseline.",
         figures=[
             Figures(
-                [_map(one) for one in found if one.ends[-1] > 1],
+                [_map(runs) for runs in found if runs.ends[-1] > 1],
                 "Distance between the distributions of each two runs, by condition, then by block."
                 f" Rows and columns have the same order; darker is further apart.{note}",
             ),
@@ -93,12 +93,12 @@ def section(result: Result) -> Section:
 
 
 def _means(result: Result) -> Iterator[Sequence[str]]:
-    for one in sorted(result.primary_comparisons, key=result.rank):
-        if one.shape is None:
+    for comparison in sorted(result.primary_comparisons, key=result.rank):
+        if comparison.shape is None:
             continue
-        for apart in one.shape.apart:
+        for apart in comparison.shape.apart:
             yield (
-                whose(result, one),
+                whose(result, comparison),
                 TOLD.get(apart.statistic, safe(apart.statistic, 24)),
                 size(apart.within),
                 size(apart.between),

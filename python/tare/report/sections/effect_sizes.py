@@ -33,11 +33,11 @@ def tables(result: Result) -> list[Table]:
 
 
 def _order(result: Result) -> Iterator[Sequence[str]]:
-    for one in result.ranked:
-        if (sizes := one.effect_sizes) is not None:
+    for comparison in result.ranked:
+        if (sizes := comparison.effect_sizes) is not None:
             yield (
-                whose(result, one),
-                safe(metric(one.metric), 24),
+                whose(result, comparison),
+                safe(metric(comparison.metric), 24),
                 typeset(f"{sizes.cliffs_delta:+.3f}"),
                 f"{sizes.vargha_delaney:.3f}",
                 percent(sizes.hodges_lehmann),
@@ -47,10 +47,10 @@ def _order(result: Result) -> Iterator[Sequence[str]]:
 
 
 def _pages(result: Result) -> Iterator[Sequence[str]]:
-    for one in sorted(result.primary_comparisons, key=result.rank):
-        for page in () if one.shape is None else one.shape.pages:
+    for comparison in sorted(result.primary_comparisons, key=result.rank):
+        for page in () if comparison.shape is None else comparison.shape.pages:
             yield (
-                whose(result, one),
+                whose(result, comparison),
                 count(page.requests),
                 percent(page.baseline, signed=False),
                 percent(page.condition, signed=False),

@@ -56,7 +56,7 @@ def short(manifest: Manifest) -> list[str]:
 def _ordered(manifest: Manifest) -> Mapping[str, Mapping[str, float]]:
     """The environment that the others are compared with comes first."""
     found = manifest.fingerprints
-    return dict(sorted(found.items(), key=lambda one: one[0] != manifest.baseline))
+    return dict(sorted(found.items(), key=lambda pair: pair[0] != manifest.baseline))
 
 
 def _rows(found: Mapping[str, Mapping[str, float]]) -> Iterator[Sequence[str]]:

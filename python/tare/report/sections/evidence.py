@@ -44,16 +44,16 @@ def _spans(result: Result) -> Iterator[Sequence[str]]:
         relative = comparison.effect.relative
         return float("-inf") if relative is None else relative
 
-    for one in sorted(result.primary_comparisons, key=effect, reverse=True):
+    for comparison in sorted(result.primary_comparisons, key=effect, reverse=True):
         yield (
-            whose(result, one),
-            one.verdict,
-            percent(one.effect.relative),
-            duration(one.effect.absolute_ns, signed=True),
-            interval(one.interval.low, one.interval.high),
-            p_value(one.p_adjusted),
-            percent(one.mde, signed=False),
-            count(one.runs_needed),
+            whose(result, comparison),
+            comparison.verdict,
+            percent(comparison.effect.relative),
+            duration(comparison.effect.absolute_ns, signed=True),
+            interval(comparison.interval.low, comparison.interval.high),
+            p_value(comparison.p_adjusted),
+            percent(comparison.mde, signed=False),
+            count(comparison.runs_needed),
         )
 
 
@@ -96,20 +96,20 @@ def numbers(result: Result) -> Section:
 
 def _numbers(result: Result) -> Iterator[Sequence[str]]:
     experiment = result.experiment
-    for one in sorted(result.primary_comparisons, key=result.rank):
-        place = one.environment, one.span, result.primary
-        scatter = power.scatter(result, one)
+    for comparison in sorted(result.primary_comparisons, key=result.rank):
+        place = comparison.environment, comparison.span, result.primary
+        scatter = power.scatter(result, comparison)
         yield (
-            whose(result, one),
-            percent(one.budget, signed=False),
+            whose(result, comparison),
+            percent(comparison.budget, signed=False),
             duration(experiment.limits.get(place)),
             duration(max((run.step_ns for run in experiment.runs), default=0.0)),
-            percent(result.threshold(one), signed=False),
-            p_value(one.p),
-            p_value(one.p_adjusted),
-            p_value(one.p_equivalent),
+            percent(result.threshold(comparison), signed=False),
+            p_value(comparison.p),
+            p_value(comparison.p_adjusted),
+            p_value(comparison.p_equivalent),
             *(
-                p_value(None if one.shape is None else getattr(one.shape, name))
+                p_value(None if comparison.shape is None else getattr(comparison.shape, name))
                 for name in ("ks_p", "ad_p", "p_adjusted")
             ),
             percent(None if scatter is None else expm1(scatter.deviation), signed=False),

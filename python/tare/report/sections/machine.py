@@ -49,7 +49,7 @@ def _scaled(units: Sequence[tuple[float, str]]) -> Callable[[float, float | None
 
     def write(mean: float, deviation: float | None) -> str:
         size = max(abs(mean), deviation or 0.0)
-        scale, unit = next((one for one in units if size >= 0.9995 * one[0]), units[-1])
+        scale, unit = next((pair for pair in units if size >= 0.9995 * pair[0]), units[-1])
         return _both(mean / scale, None if deviation is None else deviation / scale, unit)
 
     return write
@@ -59,7 +59,7 @@ def _both(mean: float, deviation: float | None, unit: str) -> str:
     """As many decimals as the larger of the two needs for three digits."""
     size = max(abs(mean), deviation or 0.0)
     digits = 0 if size >= 99.95 or size == 0 else 1 if size >= 9.995 else 2
-    written = [f"{one:,.{digits}f}" for one in (mean, deviation) if one is not None]
+    written = [f"{value:,.{digits}f}" for value in (mean, deviation) if value is not None]
     text = f"{NO_BREAK}±{NO_BREAK}".join(written).replace(",", "\u202f").replace("-", MINUS)
     return f"{text}{unit}" if unit.startswith("/") else f"{text}{NO_BREAK}{unit}"
 
@@ -170,9 +170,9 @@ def tables(result: Result, averages: Averages, subject: str) -> Iterator[Table]:
     conditions: list[str | None] = [None] if shared else [*result.conditions]
     environments = result.environments
     if len(environments) * len(conditions) <= PLACES:
-        groups = [[(one, of) for one in environments for of in conditions]]
+        groups = [[(environment, of) for environment in environments for of in conditions]]
     else:
-        groups = [[(one, of) for of in conditions[:PLACES]] for one in environments]
+        groups = [[(environment, of) for of in conditions[:PLACES]] for environment in environments]
     for places in groups:
         values = {place: _values(result, averages, subject, place) for place in places}
         shown = [place for place in places if values[place]]
@@ -181,7 +181,7 @@ def tables(result: Result, averages: Averages, subject: str) -> Iterator[Table]:
             for metric in (MACHINE if subject == "machine" else SERVICE)
             if any(metric.name in values[place] for place in shown)
         ]
-        names = [where(result, one, of or "all conditions") for one, of in shown]
+        names = [where(result, environment, of or "all conditions") for environment, of in shown]
         label = subject if len(groups) == 1 else f"{subject}, {both_ends(places[0][0], 24)}"
         yield Table(label.capitalize(), ["metric", *names], rows)
 
@@ -194,7 +194,7 @@ def _cell(result: Result, metric: Metric, place: Place, values: Mapping[Place, V
     mean = fmean(mine)
     text = metric.write(mean, stdev(mine) if len(mine) > 1 else None)
     base: Place = place[0], result.baseline
-    if len(result.conditions) == 1:  # then environments are compared with the first one
+    if len(result.conditions) == 1:  # then environments are compared with the first environment
         base = result.environments[0], place[1]
     of_base = values.get(base, {}).get(metric.name)
     if base == place or not of_base or not metric.has_change:
@@ -208,7 +208,7 @@ def _cell(result: Result, metric: Metric, place: Place, values: Mapping[Place, V
 
 
 def _values(result: Result, averages: Averages, subject: str, place: Place) -> Values:
-    """The averages of the valid runs of a place by metric: one of each block if it is shared."""
+    """The averages of the valid runs of a place by metric: one run of each block if shared."""
     environment, condition = place
     runs = {
         run.block: run.run

@@ -44,7 +44,9 @@ def pictures(result: Result, readings: "sql.Table | None", subject: str) -> Iter
         metrics = _metrics(result, readings, subject, dict(drawn), points)
         if not metrics:
             continue
-        names: dict[str, str] = {one.name: one.colour for of in metrics for one in of.courses}
+        names: dict[str, str] = {
+            course.name: course.colour for of in metrics for course in of.courses
+        }
         legend: Legend = [(both_ends(name, 40), colour) for name, colour in names.items()]
         text = "; ".join(_said(metric) for metric in metrics)
         some = f" {plural(len(drawn), 'run')} of {len(chosen)}, evenly selected."
@@ -76,7 +78,7 @@ def _metrics(
     found = read(readings, [*runs], keys, points)
     whole = _all_cpus(found, runs) if subject == "machine" else {}
     colour = colours(result)
-    declared = {one.name: one for one in (MACHINE if subject == "machine" else SERVICE)}
+    declared = {metric.name: metric for metric in (MACHINE if subject == "machine" else SERVICE)}
     metrics = []
     for name in shown:
         of_runs = found.get((subject, name), {})
@@ -85,12 +87,12 @@ def _metrics(
             courses.Course(
                 runs[run],
                 colour.get(runs[run], SERIES[0]),
-                [one.at_ns for one in moments],
-                [one.value / divisors[run] for one in moments],
+                [moment.at_ns for moment in moments],
+                [moment.value / divisors[run] for moment in moments],
             )
             for run, moments in of_runs.items()
         ]
-        if any(any(one.values) for one in lines):
+        if any(any(line.values) for line in lines):
             metrics.append(_panel(declared[name], lines))
     return metrics
 
@@ -104,7 +106,7 @@ def _all_cpus(
     totals = {}
     for run in runs:
         times = [found.get(("machine", name), {}).get(run, ()) for name in CPU_TIMES]
-        totals[run] = sum(fmean(one.value for one in time) for time in times if time)
+        totals[run] = sum(fmean(moment.value for moment in time) for time in times if time)
     return totals
 
 
@@ -126,5 +128,5 @@ def _panel(metric: Metric, lines: Sequence[courses.Course]) -> courses.Metric:
 
 
 def _said(metric: courses.Metric) -> str:
-    values = [value for one in metric.courses for value in one.values]
+    values = [value for course in metric.courses for value in course.values]
     return f"{metric.title} {metric.write(min(values))} to {metric.write(max(values))}"

@@ -54,22 +54,27 @@ def _rows(
 ) -> Iterator[Sequence[str]]:
     from tare.stats.pooled_t import pooled_t_of
 
-    for one in sorted(result.primary_comparisons, key=result.rank):
-        places = [(one.environment, name) for name in (result.baseline, one.condition)]
-        if one.span != result.span or not all(place in pooled for place in places):
+    for comparison in sorted(result.primary_comparisons, key=result.rank):
+        places = [
+            (comparison.environment, name) for name in (result.baseline, comparison.condition)
+        ]
+        if comparison.span != result.span or not all(place in pooled for place in places):
             continue
         (theirs, their_median), (mine, my_median) = (pooled[place] for place in places)
         found = pooled_t_of(theirs, mine, my_median - their_median)
         if found is not None:
             yield (
-                where(result, one.environment, one.condition),
-                one.verdict,
-                percent(one.effect.relative),
+                where(result, comparison.environment, comparison.condition),
+                comparison.verdict,
+                percent(comparison.effect.relative),
                 typeset(f"{found.t:.1f}"),
                 p_value(found.p),
                 duration(found.pooled_spread),
                 duration(found.mean_difference, signed=True),
                 duration(found.median_difference, signed=True),
                 count(found.n + found.m),
-                *map(typeset, published.cells("pooled-t", one.environment, one.condition)),
+                *map(
+                    typeset,
+                    published.cells("pooled-t", comparison.environment, comparison.condition),
+                ),
             )

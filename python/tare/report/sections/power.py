@@ -50,9 +50,9 @@ class Scatter:
 def section(result: Result) -> Section:
     """The chance to find the threshold and the least effect found, by number of blocks."""
     known = [
-        (one, found)
-        for one in sorted(result.primary_comparisons, key=result.rank)
-        if (found := scatter(result, one)) is not None
+        (comparison, found)
+        for comparison in sorted(result.primary_comparisons, key=result.rank)
+        if (found := scatter(result, comparison)) is not None
     ]
     return Section(
         anchor="power",
@@ -101,28 +101,29 @@ def _pictures(result: Result, known: Known) -> Iterator[Picture]:
     colour = colours(result)
     for environment in result.environments:
         mine = [
-            (one, found)
-            for one, found in known
-            if (one.environment, one.span) == (environment, result.span)
+            (comparison, found)
+            for comparison, found in known
+            if (comparison.environment, comparison.span) == (environment, result.span)
         ]
         if not mine:
             continue
         blocks = _blocks(mine)
         lines = [
             power.Line(
-                one.condition,
-                colour.get(one.condition, SERIES[1]),
-                _curve(result, one, found, found.deviation, blocks),
-                _curve(result, one, found, found.upper, blocks),
+                comparison.condition,
+                colour.get(comparison.condition, SERIES[1]),
+                _curve(result, comparison, found, found.deviation, blocks),
+                _curve(result, comparison, found, found.upper, blocks),
             )
-            for one, found in mine[:LINES]
+            for comparison, found in mine[:LINES]
         ]
         said = "; ".join(
-            f"{safe(one.condition)} has a chance of"
+            f"{safe(comparison.condition)} has a chance of"
             f" {percent(line.likely.chance[-1], signed=False)} to find"
-            f" {percent(result.threshold(one), signed=False)} in {plural(blocks[-1], 'block')}, and"
+            f" {percent(result.threshold(comparison), signed=False)} in"
+            f" {plural(blocks[-1], 'block')}, and"
             f" finds {percent(line.likely.least[-1], signed=False)}"
-            for (one, _), line in zip(mine, lines, strict=False)
+            for (comparison, _), line in zip(mine, lines, strict=False)
         )
         now = max(found.blocks for _, found in mine)
         more = len(mine) - len(lines)
@@ -130,8 +131,8 @@ def _pictures(result: Result, known: Known) -> Iterator[Picture]:
             environment,
             inline(partial(power.draw, lines=lines, blocks=blocks, now=now, share=SHARE), said),
             [
-                (both_ends(one.condition, 40), line.colour)
-                for (one, _), line in zip(mine, lines, strict=False)
+                (both_ends(comparison.condition, 40), line.colour)
+                for (comparison, _), line in zip(mine, lines, strict=False)
             ],
             f"Not drawn: {plural(more, 'more condition')}." if more > 0 else "",
         )
@@ -142,7 +143,7 @@ def _blocks(known: Known) -> list[int]:
     import numpy as np
 
     most = max(found.blocks for _, found in known)
-    needed = max(one.runs_needed or 0 for one, _ in known)
+    needed = max(comparison.runs_needed or 0 for comparison, _ in known)
     last = max(min(max(3 * most, needed * 5 // 4), FARTHEST * most), 2 * LEAST_PAIRED)
     points = np.linspace(LEAST_PAIRED, last, min(POINTS, last - LEAST_PAIRED + 1))
     return sorted({int(point) for point in points})
@@ -156,20 +157,20 @@ def _curve(
     least = (design.detectable(number, SHARE) for number in blocks)
     return power.Curve(
         [design.chance(difference, number) for number in blocks],
-        [expm1(one) for one in least if one is not None],
+        [expm1(effect) for effect in least if effect is not None],
     )
 
 
 def _rows(result: Result, known: Known) -> Iterator[Sequence[str]]:
-    for one, found in known:
-        now = _curve(result, one, found, found.deviation, [found.blocks])
+    for comparison, found in known:
+        now = _curve(result, comparison, found, found.deviation, [found.blocks])
         yield (
-            whose(result, one),
+            whose(result, comparison),
             count(found.blocks),
             percent(expm1(found.deviation), signed=False),
             percent(expm1(found.upper), signed=False),
-            percent(result.threshold(one), signed=False),
+            percent(result.threshold(comparison), signed=False),
             percent(now.chance[0], signed=False),
             percent(now.least[0] if now.least else None, signed=False),
-            count(one.runs_needed),
+            count(comparison.runs_needed),
         )

@@ -69,9 +69,13 @@ class Row:
 
 def rows(manifest: Manifest, verdicts: Verdicts) -> list[Row]:
     """In their order; none for a result of a Tare that did not read them."""
-    compared = [one for one in verdicts.comparisons if one.metric == manifest.primary]
+    compared = [
+        comparison for comparison in verdicts.comparisons if comparison.metric == manifest.primary
+    ]
     by_environment = compared if manifest.compare == "conditions" else ()
-    planned = (_of_plan(one, by_environment) for one in manifest.recommendations)
+    planned = (
+        _of_plan(recommendation, by_environment) for recommendation in manifest.recommendations
+    )
     read = [*_of_runs(manifest), *planned]
     if not read:
         return []
@@ -137,23 +141,23 @@ def _counted(found: Sequence[Row]) -> str:
     )
 
 
-def _of_plan(one: Recommendation, compared: Sequence[Compared]) -> Row:
-    more = _consistency(compared) if one.number == ENVIRONMENTS else ()
-    return Row(one.number, one.answer, (*one.evidence, *more))
+def _of_plan(recommendation: Recommendation, compared: Sequence[Compared]) -> Row:
+    more = _consistency(compared) if recommendation.number == ENVIRONMENTS else ()
+    return Row(recommendation.number, recommendation.answer, (*recommendation.evidence, *more))
 
 
 def _of_runs(manifest: Manifest) -> Iterator[Row]:
     """A row for each answer to a recommendation, with the environments that have it."""
     where: dict[int, dict[str, list[Found]]] = {}
     for run in manifest.runs:
-        for one in run.recommendations:
-            places = where.setdefault(one.number, {})
+        for recommendation in run.recommendations:
+            places = where.setdefault(recommendation.number, {})
             is_control = run.environment == manifest.control
             place = manifest.baseline if is_control else run.environment
-            places.setdefault(place, []).append((run, one))
+            places.setdefault(place, []).append((run, recommendation))
     for number, places in where.items():
         worst = {
-            place: min((one.answer for _, one in answers), key=_WORST.index)
+            place: min((recommendation.answer for _, recommendation in answers), key=_WORST.index)
             for place, answers in places.items()
         }
         for answer in _WORST:
@@ -167,7 +171,11 @@ def _of_runs(manifest: Manifest) -> Iterator[Row]:
 def _evidence(places: Mapping[str, Sequence[Found]], answer: Answer) -> Iterator[str]:
     """Of the first run with an answer in each environment, and how many runs have it."""
     for place, found in places.items():
-        having = [(run, one) for run, one in found if one.answer == answer]
+        having = [
+            (run, recommendation)
+            for run, recommendation in found
+            if recommendation.answer == answer
+        ]
         run, first = having[0]
         parts = [place] if len(places) > 1 else []
         if len(having) < len(found):
@@ -182,37 +190,41 @@ def _evidence(places: Mapping[str, Sequence[Found]], answer: Answer) -> Iterator
 
 def _more_runs(compared: Sequence[Compared]) -> Row:
     """Whether the runs are enough to judge each condition."""
-    evidence = tuple(_power(one) for one in compared) or ("nothing was compared",)
+    evidence = tuple(_power(comparison) for comparison in compared) or ("nothing was compared",)
     short_of = not compared or any(map(_too_few, compared))
     return Row(MORE_RUNS, "broken" if short_of else "kept", evidence)
 
 
-def _too_few(one: Compared) -> bool:
-    undecided = one.verdict in ("inconclusive", "invalid")
-    return one.mde is None or (undecided and one.mde > (one.threshold or one.budget))
+def _too_few(comparison: Compared) -> bool:
+    undecided = comparison.verdict in ("inconclusive", "invalid")
+    return comparison.mde is None or (
+        undecided and comparison.mde > (comparison.threshold or comparison.budget)
+    )
 
 
-def _power(one: Compared) -> str:
-    have = f"{_name(one)}: {count(one.runs.condition, 'run')}"
-    if one.mde is None:
+def _power(comparison: Compared) -> str:
+    have = f"{_name(comparison)}: {count(comparison.runs.condition, 'run')}"
+    if comparison.mde is None:
         return f"{have}, too few to know what they detect"
-    budget = percent(one.threshold or one.budget, signed=False)
-    found = f"{have} detect {percent(one.mde, signed=False)} (to judge: {budget})"
-    return f"{found}; {one.runs_needed} needed" if one.runs_needed else found
+    budget = percent(comparison.threshold or comparison.budget, signed=False)
+    found = f"{have} detect {percent(comparison.mde, signed=False)} (to judge: {budget})"
+    return f"{found}; {comparison.runs_needed} needed" if comparison.runs_needed else found
 
 
 def _consistency(compared: Sequence[Compared]) -> Iterator[str]:
     """The verdict of each condition by environment, if there are several."""
     by_condition: dict[tuple[str, str], list[Compared]] = {}
-    for one in compared:
-        by_condition.setdefault((one.condition, one.span), []).append(one)
+    for comparison in compared:
+        by_condition.setdefault((comparison.condition, comparison.span), []).append(comparison)
     for (condition, _), mine in by_condition.items():
         if len(mine) > 1:
-            words = ", ".join(f"{one.environment} {one.verdict}" for one in mine)
-            same = len({one.verdict for one in mine}) == 1
+            words = ", ".join(
+                f"{comparison.environment} {comparison.verdict}" for comparison in mine
+            )
+            same = len({comparison.verdict for comparison in mine}) == 1
             yield f"{condition}: {'the same verdict' if same else 'different verdicts'}: {words}"
 
 
-def _name(one: Compared) -> str:
-    span = "" if one.span == REQUEST else one.span
-    return ", ".join(part for part in (one.condition, one.environment, span) if part)
+def _name(comparison: Compared) -> str:
+    span = "" if comparison.span == REQUEST else comparison.span
+    return ", ".join(part for part in (comparison.condition, comparison.environment, span) if part)

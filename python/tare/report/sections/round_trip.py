@@ -23,18 +23,18 @@ def section(result: Result) -> Section:
     """A row for each condition and quantile."""
     rows = [
         (
-            where(result, one.environment, one.condition),
-            both_ends(one.root, 60),
-            one.metric,
-            duration(one.round_trip_ns),
-            duration(one.root_ns),
-            duration(one.difference_ns, signed=True),
+            where(result, trip.environment, trip.condition),
+            both_ends(trip.root, 60),
+            trip.metric,
+            duration(trip.round_trip_ns),
+            duration(trip.root_ns),
+            duration(trip.difference_ns, signed=True),
             "–"
-            if one.low is None or one.high is None
-            else f"{duration(one.low, signed=True)} to {duration(one.high, signed=True)}",
-            count(one.runs),
+            if trip.low is None or trip.high is None
+            else f"{duration(trip.low, signed=True)} to {duration(trip.high, signed=True)}",
+            count(trip.runs),
         )
-        for one in result.verdicts.round_trips
+        for trip in result.verdicts.round_trips
     ]
     return Section(
         anchor="round-trip",

@@ -10,7 +10,7 @@ from tare.report.words import count, duration, metric, percent, safe
 from tare.samples.model import REQUEST
 
 RUNS = 400
-"""Valid rows that the table shows; invalid ones always."""
+"""Valid rows that the table shows; invalid rows always."""
 DIGITS = 5
 METRICS = ("p50", "p95", "p99", "mean", "cpu_service")
 COLUMNS = (
@@ -39,7 +39,7 @@ class Row:
 
 
 def rows(result: Result) -> tuple[Sequence[Row], int]:
-    """Of every run, each span by itself: all invalid ones, the first RUNS valid ones, and how many
+    """Of every run, each span by itself: all invalid rows, the first RUNS valid rows, and how many
     more there are."""
     entries = {entry.run: entry for entry in result.runs}
     found: list[Row] = []

@@ -96,16 +96,19 @@ class Section:
     def shown(self) -> bool:
         """Whether it has any content."""
         return bool(self.lines or self.facts or self.text or self.rows) or any(
-            [*(one.pictures for one in self.figures), *(one.rows for one in self.tables)]
+            [
+                *(figures.pictures for figures in self.figures),
+                *(table.rows for table in self.tables),
+            ]
         )
 
     @property
     def height(self) -> float:
         """About its height in CSS pixels on a wide screen."""
         drawn = [picture.drawings for of in self.figures for picture in of.pictures]
-        heights = (re.search(r'viewBox="0 0 960 ([\d.]+)"', one) for one in drawn)
-        tables = [one for one in self.tables if one.rows]
-        rows = self.rows + sum(len(one.rows) for one in tables)
+        heights = (re.search(r'viewBox="0 0 960 ([\d.]+)"', drawing) for drawing in drawn)
+        tables = [table for table in self.tables if table.rows]
+        rows = self.rows + sum(len(table.rows) for table in tables)
         return (
             _TITLE
             + sum(_FIGURE + float(found[1]) for found in heights if found)
@@ -117,14 +120,14 @@ class Section:
 
 def in_groups(sections: Iterable[Section]) -> dict[str, list[Section]]:
     """The sections that are shown by group, in the order of the menu."""
-    shown = {one.anchor: one for one in sections if one.shown}
+    shown = {section.anchor: section for section in sections if section.shown}
     room: float = ROOM
     found: dict[str, list[Section]] = {}
     for group, anchors in GROUPS.items():
         for anchor in anchors:
-            if (one := shown.get(anchor)) is None:
+            if (section := shown.get(anchor)) is None:
                 continue
-            opened = group == next(iter(GROUPS)) and one.height <= room
-            room -= one.height if opened else 0
-            found.setdefault(group, []).append(replace(one, open=opened))
+            opened = group == next(iter(GROUPS)) and section.height <= room
+            room -= section.height if opened else 0
+            found.setdefault(group, []).append(replace(section, open=opened))
     return found

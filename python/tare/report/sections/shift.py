@@ -41,10 +41,10 @@ def section(result: Result) -> Section:
 
 
 def _rows(result: Result) -> Iterator[Sequence[str]]:
-    for one in sorted(result.primary_comparisons, key=result.rank):
-        for at in () if one.shape is None else one.shape.shift:
+    for comparison in sorted(result.primary_comparisons, key=result.rank):
+        for at in () if comparison.shape is None else comparison.shape.shift:
             yield (
-                whose(result, one),
+                whose(result, comparison),
                 f"p{at.q * 100:g}",
                 percent(at.relative),
                 interval(at.low, at.high),
@@ -55,11 +55,11 @@ def _rows(result: Result) -> Iterator[Sequence[str]]:
 def _pictures(result: Result) -> Iterator[Picture]:
     colour = colours(result)
     places: dict[tuple[str, str], list[shift.Shift]] = {}
-    for one in sorted(result.primary_comparisons, key=result.rank):
-        if one.shape is not None:
-            panel_colour = colour.get(one.condition, SERIES[1])
-            panel = shift.Shift(one.condition, panel_colour, one.shape.shift)
-            places.setdefault((one.environment, one.span), []).append(panel)
+    for comparison in sorted(result.primary_comparisons, key=result.rank):
+        if comparison.shape is not None:
+            panel_colour = colour.get(comparison.condition, SERIES[1])
+            panel = shift.Shift(comparison.condition, panel_colour, comparison.shape.shift)
+            places.setdefault((comparison.environment, comparison.span), []).append(panel)
     whole_first = sorted(places.items(), key=lambda item: item[0][1] != result.span)
     for number, (place, panels) in enumerate(whole_first, start=1):
         if number > FIGURES:

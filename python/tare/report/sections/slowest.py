@@ -30,9 +30,9 @@ READINGS: Mapping[Key, str] = {
 }
 """Titles of columns, by subject and metric."""
 WRITE = {
-    (subject, one.name): one.write
+    (subject, metric.name): metric.write
     for subject, metrics in (("machine", MACHINE), ("service", SERVICE))
-    for one in metrics
+    for metric in metrics
 }
 
 
@@ -67,22 +67,24 @@ def _table(
     during: Sequence[Mapping[Key, float]] = [{} for _ in slow]
     usual: Mapping[int, Mapping[Key, float]] = {}
     if readings is not None:
-        during = averages_in(readings, [Window(one.run, one.due_ns, one.end_ns) for one in slow])
+        during = averages_in(
+            readings, [Window(request.run, request.due_ns, request.end_ns) for request in slow]
+        )
         runs = [run for run in result.runs if result.places.get(run.run) == place]
         usual = averages(readings, runs)
-    known = [key for key in READINGS if any(key in one for one in during)]
+    known = [key for key in READINGS if any(key in values for values in during)]
     runs_of = {run.run: run for run in result.measured}
     rows: list[Sequence[str]] = []
-    for one, values in zip(slow, during, strict=True):
-        run = runs_of[one.run]
+    for request, values in zip(slow, during, strict=True):
+        run = runs_of[request.run]
         p50 = run.summaries.get("p50")
         rows.append(
             (
-                _time_of_day(one.due_ns),
-                str(one.run),
+                _time_of_day(request.due_ns),
+                str(request.run),
                 str(run.block),
-                duration(one.latency_ns),
-                f"{one.latency_ns / p50:,.1f}" if p50 else "–",
+                duration(request.latency_ns),
+                f"{request.latency_ns / p50:,.1f}" if p50 else "–",
                 *_cells(known, values),
             )
         )

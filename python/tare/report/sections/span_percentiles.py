@@ -80,9 +80,9 @@ def _rows(
 ) -> Iterator[Sequence[str]]:
     """The baseline and each condition of every environment."""
     verdicts = {
-        (one.environment, one.condition): one.verdict
-        for one in result.primary_comparisons
-        if one.span == span
+        (comparison.environment, comparison.condition): comparison.verdict
+        for comparison in result.primary_comparisons
+        if comparison.span == span
     }
     found = {
         environment: (known, _best_runs(result, environment, span, known))
@@ -115,10 +115,10 @@ def _best_runs(
     import numpy as np
 
     runs: dict[str, list[int]] = {name: [] for name in result.conditions}
-    for one in result.experiment.runs:
-        is_of_span = (one.environment, one.span) == (environment, span)
-        if is_of_span and one.valid and one.run in known.runs and one.condition in runs:
-            runs[one.condition].append(one.run)
+    for run in result.experiment.runs:
+        is_of_span = (run.environment, run.span) == (environment, span)
+        if is_of_span and run.valid and run.run in known.runs and run.condition in runs:
+            runs[run.condition].append(run.run)
     best = {}
     for name, mine in runs.items():
         at = [known.runs.index(run) for run in mine]
@@ -134,6 +134,6 @@ def _best_runs(
 def _percentiles(samples: "Samples", runs: Sequence[int]) -> dict[int, list[float]]:
     """The percentiles of each run in ns, as `PERCENTILES` names them."""
     chosen = samples.filter(samples.run.isin(runs))
-    shares = [one / 100 for one in PERCENTILES]
+    shares = [percentile / 100 for percentile in PERCENTILES]
     table = chosen.group_by("run").agg(latency=chosen.latency_ns.quantile(shares)).to_pyarrow()
     return {row["run"]: row["latency"] for row in table.to_pylist()}

@@ -45,8 +45,8 @@ def rows(result: Result) -> list[Sequence[str]]:
     """A row for each condition whose blocks say what they cost and how far they scatter."""
     return [
         row
-        for one in sorted(result.primary_comparisons, key=result.rank)
-        if (row := _row(result, one))
+        for comparison in sorted(result.primary_comparisons, key=result.rank)
+        if (row := _row(result, comparison))
     ]
 
 
@@ -80,13 +80,13 @@ def _row(result: Result, comparison: Compared) -> Sequence[str] | None:
 
 
 def _time(runs: Sequence["Run"]) -> Time | None:
-    """Of a block; None where there is one only, or it is not known when runs began and ended."""
+    """Of a block; None of one block alone, or if it is not known when runs began and ended."""
     times: dict[int, list[tuple[int, int]]] = {}
     for run in runs:
         if run.started_ns is None or run.ended_ns is None:
             return None
         times.setdefault(run.block, []).append((run.started_ns, run.ended_ns))
-    blocks = sorted((min(start for start, _ in one), covered(one)) for one in times.values())
+    blocks = sorted((min(start for start, _ in block), covered(block)) for block in times.values())
     # The median: an experiment that was resumed has a pause in it.
     pauses = [then - begin - took for (begin, took), (then, _) in pairwise(blocks)]
     measured = median(took for _, took in blocks) if blocks else 0
@@ -119,8 +119,8 @@ def _components(
     if any((run.run, run.span) not in steadiness for pair in pairs for run in pair):
         return None
     differences = [
-        log(two.summaries[result.primary]) - log(one.summaries[result.primary])
-        for one, two in pairs
+        log(condition.summaries[result.primary]) - log(baseline.summaries[result.primary])
+        for baseline, condition in pairs
     ]
     noise = [sum(steadiness[run.run, run.span].noise for run in pair) for pair in pairs]
     return components(differences, noise, [requests] * len(pairs))

@@ -65,7 +65,7 @@ def _pictures(result: Result) -> Iterator[Picture]:
     for environment in result.environments:
         panels = []
         for name in _conditions(result):
-            known = [one for one in _courses(result, environment, name) if one is not None]
+            known = [run for run in _courses(result, environment, name) if run is not None]
             if known:
                 panels.append(
                     segments.Course(result.called(name), colour.get(name, SERIES[0]), known)
@@ -94,31 +94,31 @@ def _kinds(result: Result) -> Iterator[Sequence[str]]:
     for environment in result.environments:
         for name in _conditions(result):
             runs = _courses(result, environment, name)
-            known = [one for one in runs if one is not None]
+            known = [run for run in runs if run is not None]
             if known:
                 yield (
                     where(result, environment, result.called(name)),
                     count(len(runs)),
-                    *(count(sum(one.kind == kind for one in known)) for kind in KINDS),
+                    *(count(sum(run.kind == kind for run in known)) for kind in KINDS),
                     count(len(runs) - len(known)),
                     of_condition(known) or "–",
                 )
 
 
 def _cuts(result: Result) -> Iterator[Sequence[str]]:
-    for one in result.primary_comparisons:
-        if not one.warm_up_cuts:
+    for comparison in result.primary_comparisons:
+        if not comparison.warm_up_cuts:
             continue
-        named = whose(result, one)
-        cut = result.looks.cuts.get((one.environment, one.span), 0)
+        named = whose(result, comparison)
+        cut = result.looks.cuts.get((comparison.environment, comparison.span), 0)
         yield (
             named,
             f"as judged: {plural(cut, 'request')}",
-            one.verdict,
-            percent(one.effect.relative),
-            interval(one.interval.low, one.interval.high),
+            comparison.verdict,
+            percent(comparison.effect.relative),
+            interval(comparison.interval.low, comparison.interval.high),
         )
-        for other in one.warm_up_cuts:
+        for other in comparison.warm_up_cuts:
             yield (
                 named,
                 safe(other.name, 40),
@@ -129,4 +129,4 @@ def _cuts(result: Result) -> Iterator[Sequence[str]]:
 
 
 def _in_words(run: Steadiness) -> str:
-    return f"{run.kind} at {' and '.join(duration(one.level) for one in run.segments[:4])}"
+    return f"{run.kind} at {' and '.join(duration(segment.level) for segment in run.segments[:4])}"

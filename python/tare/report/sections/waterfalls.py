@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The section of single requests: a median one and a slow one of each condition, span by span."""
+"""The section of single requests: a median and a slow request of each condition, span by span."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ MOST, FEWEST = 200, 10
 OPEN = 30
 """If a span is among so many longest spans of its request, it is visible from the start."""
 INDENTED = 8
-"""Levels that are indented; deeper ones are below each other."""
+"""Levels that are indented; deeper levels are below each other."""
 LONGEST = 60
 """Letters of a name."""
 _Run = tuple[int, Traced]
@@ -85,17 +85,17 @@ def groups(result: Result, samples: "Table | None") -> list[Group]:
     kinds = [*_kinds(result)][:GROUPS]
     if samples is None or not kinds:
         return []
-    most = min(max(ROWS // sum(len(one.runs) for one in kinds), FEWEST), MOST)
+    most = min(max(ROWS // sum(len(kind.runs) for kind in kinds), FEWEST), MOST)
     wanted: dict[int, list[tuple[int, str, Wanted]]] = {}
     for number, kind in enumerate(kinds):
         for condition, (run, traced) in kind.runs.items():
             first = result.looks.first.get((run, kind.root), 0)
-            one = Wanted(kind.root, first, traced.quantiles[kind.metric])
-            wanted.setdefault(run, []).append((number, condition, one))
+            request = Wanted(kind.root, first, traced.quantiles[kind.metric])
+            wanted.setdefault(run, []).append((number, condition, request))
     found: dict[tuple[int, str], Trace] = {}
     # One run after the other, so that memory holds the spans of one run only.
     for run, of_run in wanted.items():
-        traces = examples(samples, run, [one for *_, one in of_run], most)
+        traces = examples(samples, run, [request for *_, request in of_run], most)
         found |= {
             (number, condition): trace
             for (number, condition, _), trace in zip(of_run, traces, strict=True)
@@ -121,7 +121,7 @@ def section(shown: Sequence[Group]) -> Section:
         " are moved as for the critical path. Click a span, or move to it and"
         " press Enter, to fold it and to see its begin and its self time. A time with ± is shorter"
         " than the error of its clock, which follows.",
-        rows=sum(1 for one in shown for _ in one.waterfalls) * OPEN,
+        rows=sum(1 for group in shown for _ in group.waterfalls) * OPEN,
         absent="the requests have no traces",
     )
 
@@ -132,10 +132,10 @@ def _kinds(result: Result) -> Iterator[_Kind]:
     conditions = result.conditions[:CONDITIONS]
     for environment in result.environments:
         runs: dict[str, dict[str, list[_Run]]] = {}
-        for (run, root), one in traced.items():
+        for (run, root), requests in traced.items():
             where, condition = result.places.get(run, ("", ""))
             if where == environment and condition in conditions:
-                runs.setdefault(root, {}).setdefault(condition, []).append((run, one))
+                runs.setdefault(root, {}).setdefault(condition, []).append((run, requests))
         for root in sorted(runs, key=lambda name: -_time(runs[name]))[:ROOTS]:
             for metric in ROOT_QUANTILES:
                 middle = {
@@ -147,49 +147,51 @@ def _kinds(result: Result) -> Iterator[_Kind]:
 
 
 def _time(runs: Mapping[str, Sequence[_Run]]) -> float:
-    return sum(one.requests * one.mean_ns for of in runs.values() for _, one in of)
+    return sum(traced.requests * traced.mean_ns for of in runs.values() for _, traced in of)
 
 
 def _middle(runs: Sequence[_Run], metric: str) -> _Run:
-    """The run whose quantile is the median of all runs; of two, the lower one."""
-    ordered = sorted(runs, key=lambda one: (one[1].quantiles[metric], one[0]))
+    """The run whose quantile is the median of all runs; of two medians, the lower."""
+    ordered = sorted(runs, key=lambda run: (run[1].quantiles[metric], run[0]))
     return ordered[(len(ordered) - 1) // 2]
 
 
 def _group(result: Result, kind: _Kind, traces: Mapping[str, Trace]) -> Group:
-    services = dict.fromkeys(name for one in traces.values() for name in _services(one.root))
+    services = dict.fromkeys(name for trace in traces.values() for name in _services(trace.root))
     colours = dict(zip(services, SERIES[1:], strict=False))
-    end = max(1, *(one.root.duration_ns for one in traces.values()))
+    end = max(1, *(trace.root.duration_ns for trace in traces.values()))
     several = [kind.environment] if len(result.environments) > 1 else []
     return Group(
-        of=", ".join(both_ends(one, LONGEST) for one in (kind.root, *several, kind.metric)),
+        of=", ".join(both_ends(part, LONGEST) for part in (kind.root, *several, kind.metric)),
         legend=[
             *((both_ends(name, 24), colour) for name, colour in colours.items() if name),
             *([("other services", SERIES[0])] if len(services) > len(colours) else []),
         ],
         waterfalls=[
-            Waterfall(both_ends(name, 40), _about(one), _row(one.root, end, colours, _longest(one)))
-            for name, one in traces.items()
+            Waterfall(
+                both_ends(name, 40), _about(trace), _row(trace.root, end, colours, _longest(trace))
+            )
+            for name, trace in traces.items()
         ],
     )
 
 
 def _services(span: Span) -> Iterator[str]:
     yield span.service
-    for one in span.children:
-        yield from _services(one)
+    for child in span.children:
+        yield from _services(child)
 
 
 def _longest(trace: Trace) -> float:
-    """The duration of the span that is the last of the OPEN longest ones."""
+    """The duration of the last of the OPEN longest spans."""
     durations = sorted(_durations(trace.root), reverse=True)
     return durations[min(OPEN, len(durations)) - 1]
 
 
 def _durations(span: Span) -> Iterator[int]:
     yield span.duration_ns
-    for one in span.children:
-        yield from _durations(one)
+    for child in span.children:
+        yield from _durations(child)
 
 
 def _about(trace: Trace) -> str:
@@ -219,7 +221,7 @@ def _row(span: Span, end: int, colours: Mapping[str, str], longest: float, depth
         depth=min(depth, INDENTED),
         left=round(left, 2),
         width=round(right - left, 2),
-        children=[_row(one, end, colours, longest, depth + 1) for one in span.children],
+        children=[_row(child, end, colours, longest, depth + 1) for child in span.children],
         hidden=f"{plural(span.hidden, 'more span')}, shorter or deeper" if span.hidden else "",
-        is_open=any(one.duration_ns >= longest for one in span.children),
+        is_open=any(child.duration_ns >= longest for child in span.children),
     )

@@ -109,7 +109,7 @@ def set_clocks(spans: SpanArrays) -> Set:
         move[calls.span] = setting.move
         unclear[calls.span] = setting.unclear
         some = calls.span[calls.served][0]
-        names = (spans.clocks[spans.clock[one]].service for one in (forest.parent[some], some))
+        names = (spans.clocks[spans.clock[span]].service for span in (forest.parent[some], some))
         place = setting.what, Names(*(name or "?" for name in names))
         settings.setdefault(place, []).append((calls, setting))
     if not settings:
@@ -126,7 +126,7 @@ def _by_pair(spans: SpanArrays) -> Iterator[_Calls]:
     child = np.flatnonzero(forest.parent >= 0)
     parent = forest.parent[child]
     # Programs of one host have one clock.
-    hosts = [one.host or f"/{number}" for number, one in enumerate(spans.clocks)]
+    hosts = [program.host or f"/{number}" for number, program in enumerate(spans.clocks)]
     host = np.unique(hosts, return_inverse=True)[1]
     apart = host[clock[child]] != host[clock[parent]]
     child, parent = child[apart], parent[apart]
@@ -173,8 +173,8 @@ def _offsets(calls: _Calls) -> npt.NDArray[np.int64] | None:
     parts = offsets(low, high)
     if parts is None:
         return None
-    ahead = np.array([0 if one.low <= 0 <= one.high else one.middle for one in parts], np.int64)
-    first = chosen[[one.first for one in parts]]
+    ahead = np.array([0 if part.low <= 0 <= part.high else part.middle for part in parts], np.int64)
+    first = chosen[[part.first for part in parts]]
     first[0] = 0
     return ahead[np.searchsorted(first, np.arange(calls.span.size), "right") - 1]
 

@@ -46,13 +46,19 @@ def remember(experiment: str, outcomes: Iterable[Outcome]) -> str | None:
             known, whole = _read(file)
             lines = [
                 {"format": FORMAT, "experiment": experiment, "time": now}
-                | {"environment": one.environment, "p": one.p_adjusted, "alarm": one.alarm}
-                for one in outcomes
-                if (experiment, one.environment) not in known
+                | {
+                    "environment": outcome.environment,
+                    "p": outcome.p_adjusted,
+                    "alarm": outcome.alarm,
+                }
+                for outcome in outcomes
+                if (experiment, outcome.environment) not in known
             ]
             if lines:
                 # What a full disk cut short stays by itself.
-                text = "".join(("" if whole else "\n", *(f"{json.dumps(one)}\n" for one in lines)))
+                text = "".join(
+                    ("" if whole else "\n", *(f"{json.dumps(line)}\n" for line in lines))
+                )
                 left = text.encode()
                 while left:  # one write, but on a disk that is about to be full
                     left = left[os.write(file.fileno(), left) :]

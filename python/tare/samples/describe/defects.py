@@ -55,11 +55,11 @@ def _begin_early(clocks: Set) -> Iterator[str]:
     name, size = spans.name[inner], len(spans.names)
     every = np.bincount(name, minlength=size)
     odd = np.bincount(name[early > MICROSECOND], minlength=size)
-    for one in sorted(np.flatnonzero(odd > SOME * every).tolist(), key=spans.names.__getitem__):
+    for kind in sorted(np.flatnonzero(odd > SOME * every).tolist(), key=spans.names.__getitem__):
         yield (
-            f"{odd[one]:,} of {every[one]:,} '{spans.names[one]}' begin before their parent span,"
-            f" by up to {early[name == one].max() / 1e6:,.3g} ms: the clocks of two hosts differ;"
-            " the critical path has them from the begin of the parent span on"
+            f"{odd[kind]:,} of {every[kind]:,} '{spans.names[kind]}' begin before their parent"
+            f" span, by up to {early[name == kind].max() / 1e6:,.3g} ms: the clocks of two hosts"
+            " differ; the critical path has them from the begin of the parent span on"
         )
 
 

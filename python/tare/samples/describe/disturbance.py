@@ -156,9 +156,10 @@ def _used(
 
     recorded = dict(zip(*(of.tolist() for of in np.unique(run, return_counts=True)), strict=True))
     few = [
-        one.run
-        for one in manifest.runs
-        if one.requests is not None and one.requests < MANY_REQUESTS * recorded.get(one.run, 0)
+        entry.run
+        for entry in manifest.runs
+        if entry.requests is not None
+        and entry.requests < MANY_REQUESTS * recorded.get(entry.run, 0)
     ]
     samples = read_hive(backend, folder, "samples") if few else None
     if samples is None or "slice" not in samples.columns:
@@ -171,7 +172,7 @@ def _used(
     )
     with_requests = set(zip(*(started[name].to_pylist() for name in ("run", "slice")), strict=True))
     pairs = zip(run.tolist(), slices.tolist(), strict=True)
-    return np.array([one not in few or (one, at) in with_requests for one, at in pairs])
+    return np.array([number not in few or (number, at) in with_requests for number, at in pairs])
 
 
 def _watched(manifest: Manifest) -> list[int]:
@@ -186,7 +187,7 @@ def _waited_for_others(readings: _Readings) -> Booleans:
     """
     _, at = np.unique(readings.run, return_inverse=True)
     busy, own, length = (
-        np.bincount(at, weights=one) for one in (readings.busy, readings.own, readings.length)
+        np.bincount(at, weights=values) for values in (readings.busy, readings.own, readings.length)
     )
     others_ran: Booleans = busy - own > FLOOR * length + 2 * np.sqrt(TICK_NS * busy)
     waits: Booleans = others_ran[at] & (readings.waiting > FLOOR)

@@ -51,7 +51,7 @@ class Limit:
 
 
 def remember(limits: Sequence[Limit]) -> Path:
-    """Puts limits in the place of earlier ones of the same thing; returns the file.
+    """Puts limits in the place of earlier limits of the same thing; returns the file.
 
     Two at once wait for each other. Raises TareError where nothing can be written; what was there
     stays then.

@@ -57,7 +57,7 @@ def conduct(samples: Table, groups: Collection[Group]) -> dict[Group, Conduct]:
 def _offered(samples: Table) -> Iterator[tuple[Group, float, float]]:
     """By how much each run and span fell behind its intended rate, and its median lag.
 
-    The rate is that of slices, or of a twentieth of a run each: in the median one, so that a
+    The rate is that of slices, or of a twentieth of a run each: in the median part, so that a
     machine that stood still once is no load that was too much.
     """
     sql = functions_of(samples)
@@ -100,7 +100,7 @@ def _offered(samples: Table) -> Iterator[tuple[Group, float, float]]:
 
 
 def _under_way(samples: Table, runs: Sequence[int]) -> Iterator[tuple[Group, float, float]]:
-    """Arrivals a second of each span of `runs`, and how many others each one met."""
+    """Arrivals a second of each span of `runs`, and how many others each request met."""
     sql = functions_of(samples)
     if not runs:
         return
@@ -112,11 +112,13 @@ def _under_way(samples: Table, runs: Sequence[int]) -> Iterator[tuple[Group, flo
     begun = timed.select("run", "span", at=start, more=sql.literal(1))
     ended = timed.select("run", "span", at=start + timed.duration_ns, more=sql.literal(-1))
     events = sql.union(begun, ended)
-    # One that ends as another begins is not met by it.
+    # A request that ends as another begins is not met by it.
     window = sql.window(
         group_by=["run", "span"], order_by=["at", "more"], preceding=None, following=0
     )
-    met = events.mutate(there=events.more.sum().over(window) - 1).filter(lambda one: one.more == 1)
+    met = events.mutate(there=events.more.sum().over(window) - 1).filter(
+        lambda event: event.more == 1
+    )
     rows = met.group_by(["run", "span"]).aggregate(
         requests=met.count(), first=met.at.min(), last=met.at.max(), others=met.there.mean()
     )

@@ -85,11 +85,11 @@ def test_bounds_of_clocks_are_averaged_by_span() -> None:
         span=["a", "a", "b", "b"],
         clock_error_ns=np.array([100, 300, 5, 5]),
     )
-    assert {span: one.clock_error_ns for (_, span), one in found.items()} == {"a": 200, "b": 5}
+    assert {span: stats.clock_error_ns for (_, span), stats in found.items()} == {"a": 200, "b": 5}
 
 
 def flights(starts: NDArray[np.int64], took: NDArray[np.int64]) -> Iterator[int]:
-    """How many others are under way when each one starts, counted one by one."""
+    """How many others are under way when each request starts, counted one by one."""
     ends = starts + took
     for at in starts:
         yield int(((starts <= at) & (ends > at)).sum()) - 1
@@ -103,16 +103,16 @@ def test_others_under_way_against_counting_them() -> None:
     found = of(start_ns=T + starts, duration_ns=took, span=spans)
     for span in ("pay", "cart"):
         mine = spans == span
-        one = found[1, span]
-        assert one.others == pytest.approx(np.mean([*flights(starts[mine], took[mine])]))
+        stats = found[1, span]
+        assert stats.others == pytest.approx(np.mean([*flights(starts[mine], took[mine])]))
         rate = (mine.sum() - 1) / np.ptp(starts[mine]) * 1e9
-        assert one.arrivals == pytest.approx(rate)
+        assert stats.arrivals == pytest.approx(rate)
 
 
 def test_one_after_the_other_meets_none() -> None:
     starts = np.repeat(np.arange(100) * 10, 2)
     found = of(start_ns=T + starts, duration_ns=np.full(200, 10), span=["a", "b"] * 100)
-    assert {one.others for one in found.values()} == {0.0}
+    assert {stats.others for stats in found.values()} == {0.0}
 
 
 def test_of_very_many_the_middle_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,7 +136,7 @@ def lost(*rows: Row) -> float:
     names = ("trace_id", "span_id", "parent_id", "span")
     columns: dict[str, Sequence[Any]] = dict(zip(names, zip(*rows, strict=True), strict=True))
     found = of(duration_ns=[1] * len(rows), **columns)
-    (share,) = {one.orphans for one in found.values()}
+    (share,) = {stats.orphans for stats in found.values()}
     return share
 
 
@@ -161,7 +161,7 @@ def test_a_caller_whom_nobody_records_leaves_no_orphans() -> None:
     called: list[Row] = [(trace, "1", "0", name) if name == "GET" else (trace, span, parent, name)
                          for trace, span, parent, name in WHOLE]  # fmt: skip
     assert lost(*called) == 0
-    # A page that calls several times is one, too.
+    # A page that calls several times is a caller, too.
     assert lost(*called, *((trace, "4", "00", "GET") for trace in "abc")) == 0
     # So is who calls an inner service directly, in traces of their own.
     assert lost(*WHOLE, ("x", "2", "0", "pay"), ("x", "3", "2", "SQL")) == 0

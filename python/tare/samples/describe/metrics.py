@@ -83,7 +83,7 @@ def averages(table: Table, runs: Iterable[RunEntry]) -> dict[int, dict[Key, floa
 
     Runs without readings are absent.
     """
-    windows = {one.run: _measured(one) for one in runs}
+    windows = {run.run: _measured(run) for run in runs}
     found = averages_in(table, [*windows.values()])
     return {run: values for run, values in zip(windows, found, strict=True) if values}
 
@@ -111,8 +111,8 @@ def averages_in(table: Table, windows: Sequence[Window]) -> list[dict[Key, float
         is_level = row["metric"] in LEVELS
         value = row["level"] / row["time"] if is_level else 1e9 * row["increase"] / row["time"]
         found[row["window"]][row["subject"], row["metric"]] = value
-    for one in found:
-        _as_shares(one)
+    for values in found:
+        _as_shares(values)
     return found
 
 
@@ -169,13 +169,14 @@ def _stored(backend: Database, windows: Sequence[Window]) -> Table:
 
     from tare.samples.sql.table import fresh_name
 
-    since = [min(one.since_ns, ALWAYS - 1) for one in windows]
+    since = [min(window.since_ns, ALWAYS - 1) for window in windows]
     until = [
-        min(max(one.until_ns, begin + 1), ALWAYS) for one, begin in zip(windows, since, strict=True)
+        min(max(window.until_ns, begin + 1), ALWAYS)
+        for window, begin in zip(windows, since, strict=True)
     ]
     columns = {
         "window": range(len(windows)),
-        "run": [one.run for one in windows],
+        "run": [window.run for window in windows],
         "since": since,
         "until": until,
     }

@@ -47,15 +47,15 @@ def found(rows: list[Row], *runs: RunEntry) -> dict[int, dict[tuple[str, str], f
     return averages(per_second, runs)
 
 
-def literal(rows: list[Row], one: RunEntry, metric: str) -> float | None:
+def literal(rows: list[Row], entry: RunEntry, metric: str) -> float | None:
     """The average of a metric: every nanosecond of the window has the value of its reading."""
-    assert one.started_ns is not None
-    assert one.duration_ns is not None
-    until = one.started_ns + one.duration_ns
+    assert entry.started_ns is not None
+    assert entry.duration_ns is not None
+    until = entry.started_ns + entry.duration_ns
     total = time = 0.0
     for number, _, name, start, length, value in rows:
-        if (number, name) == (one.run, metric):
-            part = min(start + length, until) - max(start, one.started_ns)
+        if (number, name) == (entry.run, metric):
+            part = min(start + length, until) - max(start, entry.started_ns)
             if part > 0:
                 total += part * (value if metric in LEVELS else value / length * SECOND)
                 time += part
@@ -78,10 +78,10 @@ def test_averages_are_those_of_a_literal_formula(seed: int) -> None:
             start += length
     for _ in range(5):
         first = 1_700_000_000 * SECOND + chance.randrange(-SECOND, 30 * SECOND)
-        one = run(chance.choice((1, 2)), first, chance.randrange(0, 20 * SECOND))
-        values = found(rows, one).get(one.run, {})
+        entry = run(chance.choice((1, 2)), first, chance.randrange(0, 20 * SECOND))
+        values = found(rows, entry).get(entry.run, {})
         for metric in ("interrupts", "memory_used"):
-            expected = literal(rows, one, metric)
+            expected = literal(rows, entry, metric)
             assert values.get(("machine", metric)) == (expected and pytest.approx(expected))
 
 
@@ -155,9 +155,9 @@ def test_a_course_has_few_points_and_keeps_the_mean() -> None:
     assert set(course) == {*keys[:2]}
     moments = course["machine", "interrupts"][3]
     assert 100 <= len(moments) <= 101
-    assert [one.at_ns for one in moments] == sorted(one.at_ns for one in moments)
-    assert sum(one.value for one in moments) / len(moments) == pytest.approx(9999.5)
-    assert {one.value for one in course["machine", "memory_used"][3]} == {4.0}
+    assert [moment.at_ns for moment in moments] == sorted(moment.at_ns for moment in moments)
+    assert sum(moment.value for moment in moments) / len(moments) == pytest.approx(9999.5)
+    assert {moment.value for moment in course["machine", "memory_used"][3]} == {4.0}
 
 
 def test_windows_of_one_run_have_their_own_averages() -> None:
@@ -170,5 +170,5 @@ def test_windows_of_one_run_have_their_own_averages() -> None:
     assert per_second is not None
     windows = [Window(1, 0, 1), Window(1, SECOND, 3 * SECOND), Window(2, 5, 5), Window(2, -9, -8)]
     found = averages_in(per_second, windows)
-    assert [one.get(("machine", "interrupts")) for one in found] == [10, 11.5, 20, None]
+    assert [values.get(("machine", "interrupts")) for values in found] == [10, 11.5, 20, None]
     assert averages_in(per_second, []) == []

@@ -129,7 +129,7 @@ def _of_table(table: pa.Table) -> SpanArrays:
     parent = np.asarray(table["parent"].fill_null(-1).to_numpy(), np.int64)
     return SpanArrays(
         [name or "" for name in names],
-        [Clock(services[one // len(hosts)], hosts[one % len(hosts)]) for one in both.tolist()],
+        [Clock(services[pair // len(hosts)], hosts[pair % len(hosts)]) for pair in both.tolist()],
         name,
         clock.astype(np.int64),
         whole("trace"),

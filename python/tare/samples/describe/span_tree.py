@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spans that have lost the one around them, by the ids of traces."""
+"""Spans that have lost the span around them, by the ids of traces."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ IDS = {"span", "trace_id", "span_id", "parent_id"}
 
 
 def orphans(samples: Table) -> dict[int, float]:
-    """The share of each run's spans that lack the one around them; runs without any are absent.
+    """The share of each run's spans that lack the span around them; runs without any are absent.
 
     A trace is whole where all of it lies in one span, or has one caller that nobody recorded. Of
     kinds of spans that mostly have such a caller none is missing: the traces begin with them.
@@ -25,9 +25,9 @@ def orphans(samples: Table) -> dict[int, float]:
     lacks: Any = joined.parent_id.notnull() & joined.there.isnull()
     marked = joined.select("run", "span", "trace_id", "parent_id", lost=lacks)
     kinds = marked.filter(marked.parent_id.notnull()).group_by("span")
-    inner = kinds.aggregate(share=lambda one: one.lost.cast("int64").mean())
+    inner = kinds.aggregate(share=lambda rows: rows.lost.cast("int64").mean())
     tops = marked.filter(marked.lost | marked.parent_id.isnull()).group_by(["run", "trace_id"])
-    broken = tops.aggregate(tops=lambda one: one.parent_id.fill_null("").nunique())
+    broken = tops.aggregate(tops=lambda rows: rows.parent_id.fill_null("").nunique())
     lost = (
         marked.filter(marked.lost)
         .semi_join(inner.filter(inner.share < 0.5), "span")

@@ -65,8 +65,11 @@ def courses_of(
 
 def classified(courses: Mapping[Group, Course]) -> dict[Group, Steadiness]:
     """How each run and span went; those that are too short for it are absent."""
-    found = {key: classify(one.batches, one.edges, one.within) for key, one in courses.items()}
-    return {key: one for key, one in found.items() if one is not None}
+    found = {
+        key: classify(run_course.batches, run_course.edges, run_course.within)
+        for key, run_course in courses.items()
+    }
+    return {key: steadiness for key, steadiness in found.items() if steadiness is not None}
 
 
 def taking_turns(manifest: Manifest) -> dict[str, list[list[int]]]:
@@ -101,31 +104,35 @@ def courses_in_memory(loaded: RequestsInMemory, sizes: Mapping[Group, int]) -> d
     with ThreadPoolExecutor(2) as threads:
         ordered = sorted(sizes)
         found = threads.map(lambda group: _course(loaded, group[0], sizes[group]), ordered)
-        return {group: one for group, one in zip(ordered, found, strict=True) if one is not None}
+        return {
+            group: run_course
+            for group, run_course in zip(ordered, found, strict=True)
+            if run_course is not None
+        }
 
 
 def _course(loaded: RequestsInMemory, run: int, places: int) -> Course | None:
     batches = int(np.clip(places // FEWEST, 1, BATCHES))
     levels, squares = np.zeros(batches), np.zeros(batches)
     there = np.zeros(batches, np.int64)
-    for one in loaded.runs[run].stretches:
-        values = loaded.values[one.start : one.end]
+    for stretch in loaded.runs[run].stretches:
+        values = loaded.values[stretch.start : stretch.end]
         out = np.flatnonzero((values == 0) | (values >= loaded.no_latency))
         with np.errstate(divide="ignore"):
             level = np.log(values, dtype=np.float64)
         level[out] = 0.0
         batch: Any
-        if isinstance(one.places, int):
-            end = one.places + values.size - 1
-            batch = np.arange(one.places * batches // places, end * batches // places + 1)
-            # The first of its places, from the first one of the stretch.
-            begin = np.maximum(-(-batch * places // batches) - one.places, 0)
+        if isinstance(stretch.places, int):
+            end = stretch.places + values.size - 1
+            batch = np.arange(stretch.places * batches // places, end * batches // places + 1)
+            # The first of its places, from the first place of the stretch.
+            begin = np.maximum(-(-batch * places // batches) - stretch.places, 0)
             levels[batch] += np.add.reduceat(level, begin)
             squares[batch] += np.add.reduceat(level * level, begin)
             there[batch] += np.diff(np.append(begin, values.size))
-            out = (out + one.places) * batches // places
+            out = (out + stretch.places) * batches // places
         else:
-            batch = one.places.astype(np.int64) * batches // places
+            batch = stretch.places.astype(np.int64) * batches // places
             levels += np.bincount(batch, level, batches)
             squares += np.bincount(batch, level * level, batches)
             there += np.bincount(batch, minlength=batches)
@@ -147,8 +154,10 @@ def _leave_machine_out(courses: dict[Group, Course], blocks: Sequence[Sequence[G
     )
     for block, move in zip(there, moves, strict=True):
         for key in block:
-            one = courses[key]
-            courses[key] = replace(one, batches=one.batches - move[cells(one.edges)])
+            run_course = courses[key]
+            courses[key] = replace(
+                run_course, batches=run_course.batches - move[cells(run_course.edges)]
+            )
 
 
 def batch_means(samples: Table, sizes: Mapping[Group, int]) -> Table:
@@ -188,7 +197,7 @@ def with_place(samples: Table) -> Table:
 
     The load numbers its requests as they end, so only spans, which have no `seq`, are sorted.
     Requests that were only counted stand in the order of their bins, which is none of time: they
-    get one by chance.
+    get a place by chance.
     """
     sql = functions_of(samples)
     if not {"seq", "start_ns"} & set(samples.columns):

@@ -103,7 +103,7 @@ def test_runs_and_spans_go_their_own_ways() -> None:
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     samples = table(columns)
     found = classified(courses_of(samples, sizes(samples)))
-    assert {key: one.kind for key, one in found.items()} == {
+    assert {key: steadiness.kind for key, steadiness in found.items()} == {
         (1, "request"): "flat",
         (2, "request"): "warm-up",
     }
@@ -164,12 +164,14 @@ def test_runs_that_take_turns_are_judged_without_the_machine_s_course() -> None:
             own = np.where((run % 3 == 0) & (part < 2), 1.5, 1)
             latency = generator.lognormal(11, 0.1, part.size) * machine * own
             parts.append(one_run(latency, run))
-    columns = {name: np.concatenate([one[name] for one in parts]) for name in parts[0]}
+    columns = {name: np.concatenate([rows[name] for rows in parts]) for name in parts[0]}
     samples = table(columns)
-    alone = [one.kind for one in classified(courses_of(samples, sizes(samples))).values()]
+    alone = [
+        steadiness.kind for steadiness in classified(courses_of(samples, sizes(samples))).values()
+    ]
     assert alone.count("no steady state") > 8
     found = classified(courses_of(samples, sizes(samples), {"host": blocks}))
-    assert {run: one.kind for (run, _), one in found.items()} == {
+    assert {run: steadiness.kind for (run, _), steadiness in found.items()} == {
         run: "flat" if run % 3 else "warm-up" for run in range(1, 25)
     }
 

@@ -151,24 +151,24 @@ def _in_memory(loaded: RequestsInMemory) -> Survey:
     found = {(run, loaded.span): loaded.runs[run] for run in sorted(loaded.runs)}
     tied = {
         group
-        for group, one in found.items()
-        if one.successful >= LEAST and _distinct(loaded, group[0]) <= _most_tied(one.successful)
+        for group, run in found.items()
+        if run.successful >= LEAST and _distinct(loaded, group[0]) <= _most_tied(run.successful)
     }
     return Survey(
-        {group: one.places for group, one in found.items()},
-        {group: one.requests for group, one in found.items()},
+        {group: run.places for group, run in found.items()},
+        {group: run.requests for group, run in found.items()},
         {
-            group: (one.successful, one.sum / one.answered)
-            for group, one in found.items()
-            if one.answered
+            group: (run.successful, run.sum / run.answered)
+            for group, run in found.items()
+            if run.answered
         },
-        frozenset(group for group, one in found.items() if one.step > 1 and one.answered),
+        frozenset(group for group, run in found.items() if run.step > 1 and run.answered),
         frozenset(tied),
-        any(one.least == 0 for one in found.values()),
+        any(run.least == 0 for run in found.values()),
         {
-            group: (one.least, one.most)
-            for group, one in found.items()
-            if one.least is not None and one.most is not None
+            group: (run.least, run.most)
+            for group, run in found.items()
+            if run.least is not None and run.most is not None
         },
     )
 
@@ -182,7 +182,7 @@ def _distinct(loaded: RequestsInMemory, run: int) -> int:
     parts: list[Any] = []
     for part in loaded.latencies(run):
         parts.append(part)
-        if sum(one.size for one in parts) >= HEAD:
+        if sum(piece.size for piece in parts) >= HEAD:
             break
     head = np.concatenate(parts)[:HEAD]
     some = np.unique(head).size
@@ -202,9 +202,9 @@ def _counted(loaded: RequestsInMemory, run: int) -> tuple[Any, Any]:
 def _steps_in_memory(loaded: RequestsInMemory, coarse: Collection[Group]) -> dict[Group, int]:
     runs = {group: loaded.runs[group[0]] for group in coarse}
     return {
-        group: one.step
-        for group, one in runs.items()
-        if one.answered >= LEAST and one.least != one.most
+        group: run.step
+        for group, run in runs.items()
+        if run.answered >= LEAST and run.least != run.most
     }
 
 

@@ -62,8 +62,8 @@ def traces(samples: Table, first: Mapping[Group, int]) -> Traces:
         if spans is not None:
             traced = mended(spans)
             found.lines[run] = traced.lines
-            for root, one in _of_run(traced, cuts, found):
-                found.of[run, root] = one
+            for root, requests in _of_run(traced, cuts, found):
+                found.of[run, root] = requests
     return found
 
 
@@ -95,8 +95,8 @@ def _of_run(traced: Mended, cuts: Mapping[str, int], known: Traces) -> Iterator[
                     requests=tops.size,
                     mean_ns=float(took.mean()),
                     parts={
-                        spans.names[one]: Part(critical[one], apart[one], calls[one])
-                        for one in np.unique(name).tolist()
+                        spans.names[number]: Part(critical[number], apart[number], calls[number])
+                        for number in np.unique(name).tolist()
                     },
                     structures=_structures(spans, root, mine, path, known),
                     broken=float(left_out[kind]),
@@ -137,11 +137,11 @@ def _structures(
     usual = np.argsort(-count, kind="stable")[:STRUCTURES]
     places = np.flatnonzero(mine)
     shapes: dict[int, int] = {}
-    for one in usual.tolist():
-        shapes[int(found[one])] = int(count[one])
-        if int(found[one]) not in known.structures:
-            calls = _calls(spans, path, places[number == example[one]])
-            known.structures[int(found[one])] = frozenset(calls)
+    for index in usual.tolist():
+        shapes[int(found[index])] = int(count[index])
+        if int(found[index]) not in known.structures:
+            calls = _calls(spans, path, places[number == example[index]])
+            known.structures[int(found[index])] = frozenset(calls)
             known.calls.update(calls)
     if rest := int(count.sum()) - sum(shapes.values()):
         shapes[OTHER] = rest

@@ -31,7 +31,7 @@ PARTS = {
 
 
 def read(rows: Sequence[Row], failed: Sequence[str] = (), first: int = 0) -> Traces:
-    """The traces of two runs: one of `rows`, and one of another kind of request."""
+    """The traces of two runs: a run of `rows`, and a run of another kind of request."""
     table = [
         {
             "run": 1, "trace_id": trace, "span_id": own, "parent_id": parent, "span": name,
@@ -39,7 +39,7 @@ def read(rows: Sequence[Row], failed: Sequence[str] = (), first: int = 0) -> Tra
         }
         for place, (trace, own, parent, name, start, took) in enumerate(rows)
     ]  # fmt: skip
-    other = [one | {"run": 2, "span": "x", "trace_id": f"other {n}"} for n, one in enumerate(table)]
+    other = [row | {"run": 2, "span": "x", "trace_id": f"other {n}"} for n, row in enumerate(table)]
     samples = connect().create_table(fresh_name("spans"), pa.Table.from_pylist([*table, *other]))
     cuts = {(1, name): 0 for _, _, _, name, *_ in rows} | {(1, "order"): first, (2, "x"): 0}
     return traces(samples, cuts)
@@ -48,18 +48,18 @@ def read(rows: Sequence[Row], failed: Sequence[str] = (), first: int = 0) -> Tra
 def called(found: Traces, structure: int) -> set[tuple[str | None, str]]:
     """The names of each call of a structure and of its caller."""
     calls = [found.calls[number] for number in found.structures[structure]]
-    return {(found.calls[one.caller].span if one.caller else None, one.span) for one in calls}
+    return {(found.calls[call.caller].span if call.caller else None, call.span) for call in calls}
 
 
 def test_a_request() -> None:
     found = read(REQUEST)
     assert [*found.of] == [(1, "order")], "requests of one span have no parts"
-    one = found.of[1, "order"]
-    assert (one.requests, one.mean_ns, one.broken) == (1, 100, 0)
-    assert one.parts == PARTS
-    assert sum(part.critical_ns for part in one.parts.values()) == one.mean_ns
-    (structure,) = one.structures
-    assert one.structures == {structure: 1}
+    traced = found.of[1, "order"]
+    assert (traced.requests, traced.mean_ns, traced.broken) == (1, 100, 0)
+    assert traced.parts == PARTS
+    assert sum(part.critical_ns for part in traced.parts.values()) == traced.mean_ns
+    (structure,) = traced.structures
+    assert traced.structures == {structure: 1}
     assert called(found, structure) == {
         (None, "order"),
         ("order", "pay"),
@@ -75,11 +75,11 @@ def of_trace(trace: str, rows: Sequence[Row] = REQUEST, later: int = 0) -> list[
 def test_means_and_structures_of_several_requests() -> None:
     without = of_trace("t2", REQUEST[:2])
     found = read([*REQUEST, *without])
-    one = found.of[1, "order"]
-    assert one.requests == 2
-    assert one.parts["update"].calls == 1
-    assert one.parts["insert"] == Part(10, 10, 0.5)
-    shapes = {frozenset(called(found, key)): count for key, count in one.structures.items()}
+    traced = found.of[1, "order"]
+    assert traced.requests == 2
+    assert traced.parts["update"].calls == 1
+    assert traced.parts["insert"] == Part(10, 10, 0.5)
+    shapes = {frozenset(called(found, key)): count for key, count in traced.structures.items()}
     assert shapes[frozenset({(None, "order"), ("order", "pay")})] == 1
     assert len(shapes) == 2
 
@@ -92,14 +92,14 @@ def test_failed_requests_and_the_warm_up_do_not_count() -> None:
 
 
 def test_a_trace_that_lacks_a_span_does_not_count() -> None:
-    lost = [one for one in of_trace("t2") if one[1] != "b"]
-    one = read([*REQUEST, *lost]).of[1, "order"]
-    assert one.parts == PARTS
-    assert one.broken == 0.5
+    lost = [row for row in of_trace("t2") if row[1] != "b"]
+    traced = read([*REQUEST, *lost]).of[1, "order"]
+    assert traced.parts == PARTS
+    assert traced.broken == 0.5
 
 
 def test_a_caller_that_nobody_recorded_breaks_no_trace() -> None:
-    called = [(one[0], one[1], one[2] or "gone", *one[3:]) for one in REQUEST]
+    called = [(row[0], row[1], row[2] or "gone", *row[3:]) for row in REQUEST]
     assert read(called).of[1, "order"].parts == PARTS
     again = [
         (trace, f"{own}2", up if up == "gone" else f"{up}2", name, start, took)
@@ -116,7 +116,7 @@ def test_a_trace_without_its_root_is_no_other_kind_of_request() -> None:
     assert found.of[1, "order"].requests == 2
     (line,) = found.lines[1]
     assert line.startswith("1 of 3 traces lack their root span: they begin with spans such as 'pay")
-    direct = [one if one[1] != "b" else (*one[:2], None, *one[3:]) for one in lost[:3]]
+    direct = [row if row[1] != "b" else (*row[:2], None, *row[3:]) for row in lost[:3]]
     found = read([*REQUEST, *of_trace("t2"), *direct])
     assert sorted(found.of) == [(1, "order"), (1, "pay")], "a caller without a trace is no loss"
 
@@ -131,17 +131,17 @@ def test_a_trace_without_its_root_is_no_other_kind_of_request() -> None:
     ids=["cycle", "its own parent", "one id twice"],
 )
 def test_odd_ids_break_nothing(odd: list[Row]) -> None:
-    one = read([*REQUEST, *odd]).of[1, "order"]
-    assert one.parts["pay"].calls <= 1
-    assert sum(part.critical_ns for part in one.parts.values()) == pytest.approx(one.mean_ns)
+    traced = read([*REQUEST, *odd]).of[1, "order"]
+    assert traced.parts["pay"].calls <= 1
+    assert sum(part.critical_ns for part in traced.parts.values()) == pytest.approx(traced.mean_ns)
 
 
 def test_of_many_spans_some_traces_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [row for n in range(200) for row in of_trace(f"t{n}", REQUEST, 1_000 * n)]
     monkeypatch.setattr(span_arrays, "SPANS", 500)
-    one = read(rows).of[1, "order"]
-    assert 40 < one.requests < 200
-    assert one.parts == PARTS
+    traced = read(rows).of[1, "order"]
+    assert 40 < traced.requests < 200
+    assert traced.parts == PARTS
 
 
 def test_deep_traces_take_no_more_time_than_wide_ones() -> None:
@@ -152,9 +152,9 @@ def test_deep_traces_take_no_more_time_than_wide_ones() -> None:
         for at in range(deep)
     ]
     found = read(chain)
-    one = found.of[1, "s0"]
-    assert sum(part.calls for part in one.parts.values()) == deep
-    (structure,) = one.structures
+    traced = found.of[1, "s0"]
+    assert sum(part.calls for part in traced.parts.values()) == deep
+    (structure,) = traced.structures
     assert len(found.structures[structure]) == deep
 
 

@@ -17,7 +17,7 @@ LATEST = 2**62
 
 
 def usable(rows: Table, unanswered: Any) -> Any:
-    """Which rows have the times that a request needs; an `unanswered` one has no duration.
+    """Which rows have the times that a request needs; an `unanswered` row has no duration.
 
     `rows` has `duration_ns`, and `start_ns` and `intended_ns` where these are known.
     """
@@ -46,7 +46,7 @@ def too_many_lost(lost: float, limit: float) -> str | None:
 
 
 def lost_share(lost: int, rows: int) -> float:
-    """The share of a source's `rows` that are no requests; one alone is where it broke off."""
+    """The share of a source's `rows` that are no requests; one row alone is where it broke off."""
     return lost / rows if lost > 1 else 0.0
 
 
@@ -54,5 +54,5 @@ def zeros(samples: Table) -> dict[tuple[int, str], int]:
     """How many successful requests of each run and span took no time; those without are absent."""
     ok: Any = samples.ok
     rows = samples.filter(ok & (samples.latency_ns == 0)).group_by(["run", "span"])
-    found = rows_of(rows.aggregate(zeros=lambda one: one.count()))
+    found = rows_of(rows.aggregate(zeros=lambda table: table.count()))
     return {(row["run"], row["span"]): row["zeros"] for row in found}

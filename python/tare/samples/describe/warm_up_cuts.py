@@ -46,7 +46,7 @@ class Look:
     groups: Mapping[Group, Described]
     distances: Mapping[SpanKey, Distances]
     ks_error: Mapping[SpanKey, float] = field(default_factory=dict)
-    """How far KS distances may be from the exact ones; empty where every request counts."""
+    """How far KS distances may be from the exact distances; empty where every request counts."""
     drifts: Mapping[Group, float] = field(default_factory=dict)
     """How much the level still falls, in logarithms: `tare.stats.steady.drift`."""
 
@@ -110,12 +110,12 @@ class Looks:
         found: list[str] = []
         for place, cut in self.cuts.items():
             if cut:
-                where = "".join(f"{one}: " for one in place if one not in ("", REQUEST))
+                where = "".join(f"{name}: " for name in place if name not in ("", REQUEST))
                 what = f"the first {cut:,} requests {self._of(place, cut)}"
                 found.append(Note(f"{where}warm-up: {what}"))
         if errors := self.at_cut.ks_error:
             worst = sorted(errors, key=errors.__getitem__, reverse=True)[:SHOWN]
-            within = ", ".join(f"{errors[one]:.2g}{_named(one)}" for one in worst)
+            within = ", ".join(f"{errors[key]:.2g}{_named(key)}" for key in worst)
             found.append(
                 Note(
                     "because of their number, requests are counted in bins of 0.14 %: distances"
@@ -142,7 +142,7 @@ class Looks:
 
 
 def _named(place: SpanKey) -> str:
-    words = " ".join(one for one in place if one not in ("", REQUEST))
+    words = " ".join(name for name in place if name not in ("", REQUEST))
     return words and f" ({words})"
 
 
@@ -268,8 +268,10 @@ def _look(  # noqa: PLR0917 - private, and called once
         )
         for cut, found in enumerate(described):
             groups[cut] |= found.groups
-            distances[cut] |= {(environment, span): one for span, one in found.distances.items()}
-            errors[cut] |= {(environment, span): one for span, one in found.ks_error.items()}
+            distances[cut] |= {
+                (environment, span): between for span, between in found.distances.items()
+            }
+            errors[cut] |= {(environment, span): error for span, error in found.ks_error.items()}
     drifts = [_drifts(courses, begin) for begin in begins]
     return [Look(*parts) for parts in zip(groups, distances, errors, drifts, strict=True)]
 
@@ -279,4 +281,4 @@ def _drifts(courses: Mapping[Group, Course], begin: Mapping[Group, int]) -> dict
         group: drift(course.batches, course.edges, begin.get(group, 0))
         for group, course in courses.items()
     }
-    return {group: one for group, one in found.items() if one is not None}
+    return {group: value for group, value in found.items() if value is not None}

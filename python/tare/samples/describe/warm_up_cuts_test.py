@@ -36,7 +36,7 @@ def looked_at(steps: list[int]) -> Looks:
         "ok": ok,
     }
     samples = connect().create_table("samples", pa.table(table))
-    return look(samples, {one: ("host", "ab"[one % 2]) for one in range(1, RUNS + 1)})
+    return look(samples, {number: ("host", "ab"[number % 2]) for number in range(1, RUNS + 1)})
 
 
 @pytest.mark.parametrize(

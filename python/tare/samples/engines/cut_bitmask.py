@@ -42,7 +42,7 @@ class WarmUpEnds:
         return self._earliest.get(group, 0), [begin.get(group, 0) for begin in self._later]
 
     def marked(self, samples: Table) -> Table:
-        """The requests that any of them has, with `reached`: which ones have it, bit by bit.
+        """The requests that any of them has, with `reached`: which of them have it, bit by bit.
 
         `samples` need not have `place` where all begin at 0.
         """

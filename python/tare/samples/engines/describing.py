@@ -114,7 +114,7 @@ def _exactly(  # noqa: PLR0917 - private, and called once
             {group: total.described(quantiles[which].get(group, {})) for group, total in groups},
             distances[which],
         )
-        for which, groups in enumerate(one.items() for one in totals)
+        for which, groups in enumerate(by_group.items() for by_group in totals)
     ]
 
 
@@ -133,17 +133,17 @@ class _Total:
 
 
 def _summed(rows: Sequence[Mapping[str, Any]], has: Callable[[int], bool]) -> dict[Group, _Total]:
-    """Each run and span's rows that one description has, in one."""
+    """Each run and span's rows that one description has, in one total."""
     found: dict[Group, _Total] = {}
     for row in rows:
         if has(row["reached"]):
             group = row["run"], row["span"]
-            one = found.get(group, _Total())
+            total = found.get(group, _Total())
             found[group] = _Total(
-                one.requests + row["requests"],
-                one.errors + row["errors"],
-                one.answered + row["answered"],
-                one.sum + int(row["sum"] or 0),
+                total.requests + row["requests"],
+                total.errors + row["errors"],
+                total.answered + row["answered"],
+                total.sum + int(row["sum"] or 0),
             )
     return found
 
@@ -155,7 +155,7 @@ def _totals(marked: Table) -> list[dict[str, Any]]:
         requests=marked.count(),
         errors=(~ok).sum(),
         answered=latency.count(where=ok),
-        # A mean of an engine's own may add in another order than the next one.
+        # A mean of an engine's own may add in another order than the next engine's.
         sum=latency.sum(where=ok),
         least=latency.min(where=ok),
         most=latency.max(where=ok),

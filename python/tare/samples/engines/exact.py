@@ -57,7 +57,7 @@ class Held:
     """All requests of one span, sorted by latency, in memory."""
 
     keys: Any
-    """Latency less the least one, run less the first, and `reached`, packed: an array (n,)."""
+    """Latency less the least latency, run less the first, and `reached`, packed: an array (n,)."""
     unanswered: Any
     """The same of requests without a latency: in its place is 0 if they failed, or 1."""
     extent: Extent
@@ -166,7 +166,7 @@ def counts_in_order(  # noqa: PLR0917 - called once
     if alone is not None:
         keys = keys.drop("span")
     if isinstance(keys, Table):
-        # Short numbers sort faster than long ones. Spark does not know them.
+        # Short numbers sort faster than long numbers. Spark does not know them.
         kind = "uint32" if widest.bit_length() <= 32 else "uint64"
         pieces = _sorted(keys.cast({"key": kind}), alone, requests, kind)
     else:
@@ -272,7 +272,7 @@ def _grouped(keys: Table, alone: str | None) -> Iterator[tuple[str, Integers, In
 
 
 def _by_span(batch: pa.RecordBatch, alone: str | None) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """The rows of each span, which stand together; or of the one that is `alone`."""
+    """The rows of each span, which stand together; or of the span that is `alone`."""
     import pyarrow.compute as pc
 
     if alone is not None:

@@ -26,7 +26,7 @@ Integers = npt.NDArray[np.int64]
 
 STEPS = tuple(10**power for power in range(1, 10))
 FAILED, NO_LATENCY, NONE = -1, -2, -3
-"""In place of a latency: of a failed request, of a successful one without a latency, and of a
+"""In place of a latency: of a failed request, of a successful request without a latency, and of a
 request that makes it impossible to hold them. The first two are the greatest unsigned numbers."""
 FRAGMENTS = 1_000
 """Requests per stretch, on average, below which the runs are too mixed to be held."""
@@ -106,8 +106,8 @@ class RequestsInMemory:
 
     def latencies(self, run: int) -> Iterator[Any]:
         """Those of successful requests of a run, in pieces (n,)."""
-        for one in self.runs[run].stretches:
-            values = self.values[one.start : one.end]
+        for stretch in self.runs[run].stretches:
+            values = self.values[stretch.start : stretch.end]
             yield values[values < self.no_latency]
 
     def keys(self, extent: exact.Extent, bits: int, begins: WarmUpEnds, kind: dtype[Any]) -> Any:
@@ -123,19 +123,19 @@ class RequestsInMemory:
         if len(runs) == len(self.runs) and values.dtype == kind:
             keys, self.values = values, np.empty(0, kind)
         end = 0
-        for one in sorted((s for run in runs for s in self.runs[run].stretches), key=_start):
-            known = values[one.start : one.end]
+        for stretch in sorted((s for run in runs for s in self.runs[run].stretches), key=_start):
+            known = values[stretch.start : stretch.end]
             odd = np.flatnonzero(known >= no_latency)
             successful = known[odd] == no_latency
             part = known.astype(kind)
             part -= extent.least
             part[odd] = beyond + successful
             part <<= bits + begins.bits
-            part |= (one.run - extent.runs[0]) << begins.bits
-            earliest, later = begins.of((one.run, self.span))
+            part |= (stretch.run - extent.runs[0]) << begins.bits
+            earliest, later = begins.of((stretch.run, self.span))
             for bit, place in enumerate(later):
-                part[one.since(place)] |= 1 << bit
-            part = part[one.since(earliest)]
+                part[stretch.since(place)] |= 1 << bit
+            part = part[stretch.since(earliest)]
             start, end = end, end + part.size
             keys[start:end] = part
         return keys[:end]

@@ -64,5 +64,5 @@ def read_parquet(backend: Any, files: Sequence[Path]) -> Table:
 
 
 def _exactly(path: Path) -> str:
-    """The path for Spark, which takes names as patterns: this one matches the file alone."""
+    """The path for Spark, which takes names as patterns: this pattern matches the file alone."""
     return re.sub(r"([\\*?{}\[\]])", r"\\\1", str(path.absolute()))

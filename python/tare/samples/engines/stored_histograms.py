@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 HISTOGRAMS = "histograms"
 FORMAT = 1
-"""Another one whenever other rows are requests, or their latency is another: then histograms of
+"""Another number whenever other rows are requests, or their latency is another: then histograms of
 before are not those of the same samples any more."""
 
 

@@ -64,11 +64,11 @@ def test_a_message_of_each_format_is_decoded(tmp_path: Path, message: bytes) -> 
     found = read_spans(out)
     assert [(kind.span, kind.spans) for kind in found.kinds] == [("shop: pay (client)", 1)]
     assert found.kinds[0].p50_ns in {5, 7}
-    assert [one.name for one in tmp_path.iterdir()] == ["spans.arrow"]
+    assert [path.name for path in tmp_path.iterdir()] == ["spans.arrow"]
 
 
 def test_spans_of_all_messages_are_in_the_file(tmp_path: Path) -> None:
-    messages = [protobuf(range(100 * one + 1, 100 * one + 101)) for one in range(50)]
+    messages = [protobuf(range(100 * number + 1, 100 * number + 101)) for number in range(50)]
     assert decode(messages, tmp_path / "spans.arrow") == Fetched(5_000)
     assert read_spans(tmp_path / "spans.arrow").spans == 5_000
 

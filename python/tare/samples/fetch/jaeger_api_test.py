@@ -74,7 +74,9 @@ def storage(traces: list[dict[str, Any]]) -> Callable[[Query], Answer]:
         assert query["raw"] == "true"
         start, end = int(query["start"]), int(query["end"])
         found = [
-            one for one in traces if any(start <= of["startTime"] <= end for of in one["spans"])
+            trace
+            for trace in traces
+            if any(start <= of["startTime"] <= end for of in trace["spans"])
         ]
         return 200, json.dumps({"data": found[-int(query["limit"]) :], "errors": None}).encode()
 
@@ -90,7 +92,7 @@ def fetched(tmp_path: Path, answer: Callable[[Query], Answer], length: int = 0) 
 def test_each_trace_is_fetched_once_however_many_pages_it_takes(
     tmp_path: Path, number: int
 ) -> None:
-    traces = [trace(one, T + 58_000_000 * one // number) for one in range(number)]
+    traces = [trace(index, T + 58_000_000 * index // number) for index in range(number)]
     assert fetched(tmp_path, storage(traces)) == Fetched(2 * number, number)
     found = read_spans(tmp_path / "traces.json")
     assert (found.traces, found.spans, found.warnings) == (number, 2 * number, ())
@@ -101,7 +103,7 @@ def test_an_answer_that_is_too_large_is_divided(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jaeger_api, "LARGEST_ANSWER", 10_000)
-    traces = [trace(one, T + 100_000 * one) for one in range(100)]
+    traces = [trace(number, T + 100_000 * number) for number in range(100)]
     assert fetched(tmp_path, storage(traces)).traces == 100
 
 
@@ -115,14 +117,14 @@ def test_a_trace_that_is_too_large_is_an_error(
 
 def test_a_file_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jaeger_api, "LARGEST_FILE", 1_000)
-    traces = [trace(one, T) for one in range(10)]
+    traces = [trace(number, T) for number in range(10)]
     with pytest.raises(InputError, match="GiB of traces; fetch a shorter time"):
         fetched(tmp_path, storage(traces))
     assert not [*tmp_path.iterdir()]
 
 
 def test_a_full_window_of_a_microsecond_is_an_error(tmp_path: Path) -> None:
-    traces = [trace(one, T) for one in range(jaeger_api.PAGE)]
+    traces = [trace(number, T) for number in range(jaeger_api.PAGE)]
     with pytest.raises(TareError, match="one microsecond has 500 traces or more"):
         fetched(tmp_path, storage(traces))
 

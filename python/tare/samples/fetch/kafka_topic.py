@@ -86,7 +86,7 @@ def messages(consumer: KafkaConsumer, topic: str, window: Window) -> Iterator[by
     """
     from kafka import TopicPartition
 
-    partitions = [TopicPartition(topic, one) for one in consumer.partitions_for_topic(topic)]
+    partitions = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic)]
     if not partitions:
         raise InputError("there is no such topic")
     last = consumer.end_offsets(partitions)
@@ -96,30 +96,35 @@ def messages(consumer: KafkaConsumer, topic: str, window: Window) -> Iterator[by
         for time in (start_ms, end_ms + DISORDER_MS + 1)
     )
     pending = {}
-    for one in partitions:
-        end = min(ends[one].offset, last[one]) if ends[one] else last[one]
-        if starts[one] and starts[one].offset < end:
-            pending[one] = end
+    for partition in partitions:
+        end = min(ends[partition].offset, last[partition]) if ends[partition] else last[partition]
+        if starts[partition] and starts[partition].offset < end:
+            pending[partition] = end
     consumer.assign([*pending])
-    for one in pending:
-        consumer.seek(one, starts[one].offset)
+    for partition in pending:
+        consumer.seek(partition, starts[partition].offset)
     positions: dict[TopicPartition, int] = {}
     silent_ms = 0
     while pending:
         # Markers of transactions move the position, but are no records: a long poll waits for more.
-        for one, records in consumer.poll(timeout_ms=POLL_MS).items():
+        for partition, records in consumer.poll(timeout_ms=POLL_MS).items():
             yield from (
                 record.value
                 for record in records
-                if one in pending
-                and record.offset < pending[one]
+                if partition in pending
+                and record.offset < pending[partition]
                 and start_ms <= record.timestamp <= end_ms
                 and record.value
             )
-        before, positions = positions, {one: consumer.position(one) for one in pending}
+        before, positions = (
+            positions,
+            {partition: consumer.position(partition) for partition in pending},
+        )
         silent_ms = silent_ms + POLL_MS if positions == before else 0
         if silent_ms >= SLOWEST_MS:
             raise TareError(f"the broker sent nothing for {SLOWEST_MS // 1_000} s")
-        for one in [one for one, end in pending.items() if positions[one] >= end]:
-            del pending[one]
-            consumer.pause(one)
+        for partition in [
+            partition for partition, end in pending.items() if positions[partition] >= end
+        ]:
+            del pending[partition]
+            consumer.pause(partition)

@@ -25,45 +25,48 @@ class Consumer:
     """As much of kafka-python's as is used; each poll returns one record of each partition."""
 
     def __init__(self, *partitions: Sequence[Record], silent: bool = False) -> None:
-        self.records = {Partition("spans", one): [*of] for one, of in enumerate(partitions)}
+        self.records = {Partition("spans", number): [*of] for number, of in enumerate(partitions)}
         self.places: dict[Partition, int] = {}
         self.paused: set[Partition] = set()
         self.silent = silent
 
     def partitions_for_topic(self, topic: str) -> set[int]:
-        return {one.partition for one in self.records if one.topic == topic}
+        return {partition.partition for partition in self.records if partition.topic == topic}
 
     def end_offsets(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
-        return {one: max((of[0] for of in self.records[one]), default=-1) + 1 for one in partitions}
+        return {
+            partition: max((of[0] for of in self.records[partition]), default=-1) + 1
+            for partition in partitions
+        }
 
     def offsets_for_times(self, times: dict[Partition, int]) -> dict[Partition, Any]:
-        def first(one: Partition, time: int) -> Any:
-            later = (of[0] for of in self.records[one] if of[1] >= time)
+        def first(partition: Partition, time: int) -> Any:
+            later = (of[0] for of in self.records[partition] if of[1] >= time)
             offset = next(later, None)
             return None if offset is None else SimpleNamespace(offset=offset)
 
-        return {one: first(one, time) for one, time in times.items()}
+        return {partition: first(partition, time) for partition, time in times.items()}
 
     def assign(self, partitions: Sequence[Partition]) -> None:
-        assert all(one in self.records for one in partitions)
+        assert all(partition in self.records for partition in partitions)
 
-    def seek(self, one: Partition, offset: int) -> None:
-        self.places[one] = offset
+    def seek(self, partition: Partition, offset: int) -> None:
+        self.places[partition] = offset
 
-    def position(self, one: Partition) -> int:
-        return self.places[one]
+    def position(self, partition: Partition) -> int:
+        return self.places[partition]
 
-    def pause(self, one: Partition) -> None:
-        self.paused.add(one)
+    def pause(self, partition: Partition) -> None:
+        self.paused.add(partition)
 
     def poll(self, timeout_ms: int) -> dict[Partition, list[Any]]:
         assert timeout_ms > 0
         found = {}
-        for one, place in self.places.items():
-            record = next((of for of in self.records[one] if of[0] >= place), None)
-            if record and one not in self.paused and not self.silent:
-                self.places[one] = record[0] + 1
-                found[one] = [SimpleNamespace(**dict(zip(FIELDS, record, strict=True)))]
+        for partition, place in self.places.items():
+            record = next((of for of in self.records[partition] if of[0] >= place), None)
+            if record and partition not in self.paused and not self.silent:
+                self.places[partition] = record[0] + 1
+                found[partition] = [SimpleNamespace(**dict(zip(FIELDS, record, strict=True)))]
         return found
 
 

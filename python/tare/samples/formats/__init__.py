@@ -106,7 +106,7 @@ def read(
 def detect(path: Path) -> str:
     """The format's name, from the file's suffix, else from its first 4 KiB.
 
-    Raises NoRequestsError for a file of no bytes, InputError for one that cannot be read.
+    Raises NoRequestsError for a file of no bytes, InputError for a file that cannot be read.
     """
     try:
         with opened(path) as file:

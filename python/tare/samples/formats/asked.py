@@ -18,7 +18,7 @@ ROLES = (
 class Asked:
     """`columns` maps one of `ROLES` to a column of the file; `unit` is one of `UNITS`.
 
-    `units` has the unit of each condition that has one of its own. `group_by` is an attribute;
+    `units` has the unit of each condition that has a unit of its own. `group_by` is an attribute;
     spans with different values of it are different spans.
     """
 
@@ -67,7 +67,7 @@ def parse_units(
 ) -> tuple[str | None, dict[str, str]]:
     """Of `ms` and `new=us`, the unit of all files, and those of single conditions.
 
-    Raises InputError for a condition that does not exist, and where one has two units.
+    Raises InputError for a condition that does not exist, and where a condition has two units.
     """
     units: dict[str, str] = {}
     for text in texts:

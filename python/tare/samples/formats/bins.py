@@ -37,10 +37,10 @@ class Bins:
     def sums(self) -> dict[str, Any]:
         """The bins of each name, rising. Raises OverflowError for too many bins."""
         found = {name: _sum(parts) for name, parts in self._parts.items()}
-        bins = sum(one.shape[1] for one in found.values())
+        bins = sum(part.shape[1] for part in found.values())
         if bins > self._most:
             raise OverflowError(f"more than {self._most:,} bins with requests")
-        self._parts = {name: [one] for name, one in found.items()}
+        self._parts = {name: [part] for name, part in found.items()}
         self._held = bins + ARRAY * len(found)
         # When as much again has come, so that adding up takes no longer than reading.
         self._due = max(FEW, 2 * self._held)

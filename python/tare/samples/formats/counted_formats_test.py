@@ -42,7 +42,7 @@ def log(
 def test_hdr_logs_agree_with_the_library(tmp_path: Path) -> None:
     generator = np.random.default_rng(4)
     values = generator.lognormal(7, 1.5, (3, 20_000)).astype(np.int64) + 1
-    path = log(tmp_path / "a.hdr", [(None, one) for one in values])
+    path = log(tmp_path / "a.hdr", [(None, durations) for durations in values])
     (run, _) = read_files({"a": [path], "b": [path]}, "a", asked=MICROSECONDS).runs
     assert (run.requests, run.errors, run.answered) == (60_000, 0, 60_000)
     assert (run.started_ns, run.ended_ns) == (1_700_000_000 * 10**9, 1_700_000_003 * 10**9)
@@ -61,8 +61,8 @@ def test_every_bin_of_an_hdr_log_is_where_the_library_has_it(tmp_path: Path) -> 
         assert not hasattr(run.requests, "table")
         assert run.requests is not None
         (histogram,) = run.requests.histograms
-        lows = np.unique([oracle.get_lowest_equivalent_value(int(one)) for one in values])
-        highs = np.unique([oracle.get_highest_equivalent_value(int(one)) for one in values])
+        lows = np.unique([oracle.get_lowest_equivalent_value(int(value)) for value in values])
+        highs = np.unique([oracle.get_highest_equivalent_value(int(value)) for value in values])
         assert histogram.low.tolist() == lows.tolist()
         assert histogram.high.tolist() == highs.tolist()
         assert histogram.answered == values.size

@@ -59,7 +59,7 @@ def read_text(backend: Database, path: Path) -> tuple[Table, int]:
 
 
 def equal_rows(table: Table) -> int:
-    """How many rows of `read_text` equal an earlier one in every field of the file."""
+    """How many rows of `read_text` equal an earlier row in every field of the file."""
     fields = table.drop(ROW)
     # Rows that are equal have equal hashes, and whole numbers are counted faster than texts.
     hashes = sql.function("HASH", *(fields[name] for name in fields.columns))
@@ -107,7 +107,7 @@ def _within_quotes(several: Table, delimiter: str) -> tuple[int, int]:
                 *whole, last = further
                 count += 1 + sum(map(bool, whole))
                 rows += sum(line.count(delimiter) >= len(row) - 1 for line in whole)
-                # The fields after this one stand in the last line too.
+                # The fields after this field stand in the last line too.
                 rows += last.count(delimiter) >= max(place, 1)
     return count, rows
 

@@ -30,7 +30,7 @@ def read(backend: Database, path: Path) -> Counted:  # noqa: ARG001
             at = _places(low, high, *_bins(failures)[:2])
             requests -= np.bincount(at, _bins(failures)[2], low.size).astype(np.int64)
         else:
-            known = {one["Percentile"]: one["Value"] for one in every.get("Percentiles") or ()}
+            known = {row["Percentile"]: row["Value"] for row in every.get("Percentiles") or ()}
             stated = {f"p{at}": known[at] * 1e9 for at in (50, 95, 99) if at in known}
         if answered:
             stated["mean"] = (every["Sum"] - failures.get("Sum", 0)) / answered * 1e9
@@ -45,14 +45,16 @@ def read(backend: Database, path: Path) -> Counted:  # noqa: ARG001
         notes.append(f"fortio's bins are {width * 1e3:g} ms wide or more; -r 1e-6 makes them finer")
     if (requests < 0).any():
         raise InputError(f"{path}: counts more failed requests than requests; it is damaged")
-    one = Histogram(low, high, requests, failed, stated, "request", *times, binned=True)
-    return Counted((one,), (*notes,))
+    histogram = Histogram(low, high, requests, failed, stated, "request", *times, binned=True)
+    return Counted((histogram,), (*notes,))
 
 
 def _bins(histogram: dict[str, Any]) -> tuple[Any, Any, Any]:
     data = histogram["Data"] or []
-    low, high = (np.array([one[end] for one in data], dtype=np.float64) for end in ("Start", "End"))
-    return low * 1e9, high * 1e9, np.array([one["Count"] for one in data], dtype=np.int64)
+    low, high = (
+        np.array([bucket[end] for bucket in data], dtype=np.float64) for end in ("Start", "End")
+    )
+    return low * 1e9, high * 1e9, np.array([bucket["Count"] for bucket in data], dtype=np.int64)
 
 
 def _places(low: Any, high: Any, its_low: Any, its_high: Any) -> Any:

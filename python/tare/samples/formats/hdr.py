@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HdrHistogram's interval logs: histograms in the V2 encoding, compressed, one a line.
+"""HdrHistogram's interval logs: histograms in the V2 encoding, compressed, a histogram a line.
 
 Encoding: HdrHistogram 2, AbstractHistogram.encodeIntoCompressedByteBuffer, and
 HistogramLogWriter for the lines. The values of a log have no unit.
@@ -75,7 +75,7 @@ class _Intervals:
             raise OverflowError(f"more than {MOST_SPANS:,} tags")
 
     def ends(self) -> tuple[Any, Any]:
-        """When the first interval began and the last one ended, in ns; None if nothing says it."""
+        """When the first interval began and the last ended, in ns; None if nothing says it."""
         base = self.times.get("BaseTime", 0.0)
         start = self.times.get("StartTime", 0.0)
         if "BaseTime" not in self.times and self.first < start - 365 * 86_400:
@@ -135,7 +135,7 @@ def _decode(packed: bytes) -> Any:
 
 
 def _counts(data: Any) -> tuple[Any, Any]:
-    """Counts above zero and their places, from ZigZag LEB128 numbers; a negative one skips."""
+    """Counts above zero and their places, from ZigZag LEB128 numbers; a negative number skips."""
     ends = np.flatnonzero(data < 0x80)
     if not ends.size:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)

@@ -27,7 +27,7 @@ TRUE = ("true", '"true"')
 
 
 def read(backend: Database, path: Path, asked: Asked = NOTHING) -> Source:
-    """Reads every span; one with the tag error=true has failed."""
+    """Reads every span; a span with the tag error=true has failed."""
     lazy = whole(backend, path)
     traces = lazy.select(of=lazy.json["data"].json_list.unnest())
     spans = traces.select(
@@ -51,7 +51,7 @@ def samples_of(table: Table, asked: Asked) -> Table:
         duration_ns=number(span["duration"]) * NANOSECONDS["us"],
         ok=~_tag(span, "error").isin(TRUE).fill_null(False),
         service=service,
-        host=sql.coalesce(*(plain(table[one]) for one in tags)),
+        host=sql.coalesce(*(plain(table[tag]) for tag in tags)),
         span=full_name(
             service,
             span["operationName"].json_text,
@@ -72,7 +72,7 @@ def ungrouped_of(table: Table, asked: Asked) -> str | None:
 
 def _parent(span: Any) -> Any:
     """The first reference to the same trace: links to other traces are references, too. If no
-    reference names its trace, all are of the same one."""
+    reference names its trace, all are of the same trace."""
     traces, spans = (
         sql.function("JSON_EXTRACT", span, f"$.references[*].{part}").cast("array<string>")
         for part in ("traceID", "spanID")

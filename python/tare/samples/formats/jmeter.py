@@ -79,7 +79,7 @@ def _without_sums(table: Table) -> tuple[Table, tuple[str, ...]]:
     """Leaves out rows of a Transaction Controller whose requests have rows of their own.
 
     Such a row follows the last of its requests in their thread or, as a parent sample, stands
-    before the first. One without them, as in XML where they are inside of it, stays.
+    before the first. A row without them, as in XML where they are inside of it, stays.
     """
 
     if "responseMessage" not in table.columns:

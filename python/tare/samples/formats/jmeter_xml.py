@@ -29,7 +29,7 @@ LONGEST = 1 << 20
 
 
 def read(backend: Database, path: Path) -> Source:
-    """Reads the requests; what stands inside of one, such as redirects, is part of it."""
+    """Reads the requests; what stands inside of a request, such as redirects, is part of it."""
     import pyarrow as pa
 
     schema = pa.schema([(name, pa.string()) for name in ATTRIBUTES.values()])

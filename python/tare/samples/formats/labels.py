@@ -22,7 +22,9 @@ def mixed(requests: Table, label: str, remedy: str) -> tuple[str, ...]:
     if number < 2:
         return ()
     first = [row["name"] for row in names.order_by("name").limit(SHOWN).rows()]
-    listed = ", ".join(f"'{one if len(one) <= LONGEST else one[:LONGEST] + '…'}'" for one in first)
+    listed = ", ".join(
+        f"'{name if len(name) <= LONGEST else name[:LONGEST] + '…'}'" for name in first
+    )
     more = " …" if number > SHOWN else ""
     return (
         f"requests of {number:,} different {label}s ({listed}{more}) count as one kind, and no"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines of files that may have one without end, as a small packed file can."""
+"""Lines of files that may have a line without end, as a small packed file can."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from io import BytesIO
 from typing import IO
 
 LONGEST = 2 << 20
-"""Bytes of a line: longer ones are lost to the engine, too."""
+"""Bytes of a line: longer lines are lost to the engine, too."""
 BLOCK = 1 << 17
 
 
 def lines(file: IO[bytes], longest: int = LONGEST) -> Iterator[bytes | None]:
-    """Each line; None in place of one of more than `longest` bytes, which is not held in memory."""
+    """Each line; None for a line of more than `longest` bytes, which is not held in memory."""
     begun, too_long = b"", False
     # In blocks: a limit for each line would take longer. No line within a block is above the limit.
     for block in iter(partial(file.read, min(BLOCK, longest)), b""):

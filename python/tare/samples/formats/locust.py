@@ -68,7 +68,7 @@ def read(backend: Database, path: Path, asked: Asked) -> Source:
 
 
 def _find(columns: list[str], names: tuple[str, ...]) -> tuple[str, str | None] | None:
-    """The first column of one of these names, and the unit at the name's end, if it has one."""
+    """The first column of one of these names, and the unit at the name's end, if it has a unit."""
     for column in columns:
         words = re.sub(r"[^a-z0-9]+", "_", column.lower()).strip("_")
         stem, _, last = words.rpartition("_")

@@ -27,7 +27,7 @@ def jtl(thread: str, start: int, rows: list[tuple[int, str, str]]) -> list[str]:
 
 
 def test_sums_of_a_transaction_controller_are_no_requests(tmp_path: Path) -> None:
-    """Two users by turns, an inner transaction in an outer one."""
+    """Two users by turns, an inner transaction in an outer transaction."""
     rows = [
         (10, "GET", "OK"), (20, "POST", "OK"), (30, "pay", SUM % 2), (5, "GET", "OK"),
         (35, "Checkout", SUM % 3),

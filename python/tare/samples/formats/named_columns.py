@@ -109,7 +109,7 @@ def outcome(ok: Any, duration: Any) -> dict[str, Any]:
 def _ok(column: Any, stored: Table, path: Path) -> tuple[Any, Any, tuple[str, ...]]:
     """Whether requests succeeded, which rows have another word, and a note on those.
 
-    A column in which such words are the rule is another one than the user meant.
+    A column in which such words are the rule is another column than the user meant.
     """
 
     name = column.get_name()

@@ -16,7 +16,7 @@ def otlp(spans: list[dict[str, Any]], service: str = "shop") -> str:
     host = {"key": "host.cpus", "value": {"intValue": "2"}}
     named = {"key": "service.name", "value": {"stringValue": service}}
     resource = {"attributes": [host, named]} if service else {}
-    scopes = [{"scope": {"name": "x"}, "spans": [one]} for one in spans]
+    scopes = [{"scope": {"name": "x"}, "spans": [span]} for span in spans]
     return json.dumps({"resourceSpans": [{"resource": resource, "scopeSpans": scopes}]}) + "\n"
 
 
@@ -73,13 +73,18 @@ def test_equal_names_of_other_services_and_kinds_are_other_spans(tmp_path: Path)
 
 
 def test_links_to_other_traces_are_no_parents_of_spans_of_jaeger(tmp_path: Path) -> None:
-    def one(own: str, *references: tuple[str, str]) -> dict[str, Any]:
+    def jaeger_span(own: str, *references: tuple[str, str]) -> dict[str, Any]:
         named = [{"traceID": trace, "spanID": span} for trace, span in references]
         times = {"startTime": T * 10**6, "duration": 5}
         return {"traceID": "a1", "spanID": own, "operationName": own, "references": named} | times
 
     other, parent = ("a2", "b9"), ("a1", "b1")
-    spans = [one("b1", other), one("b2", other, parent), one("b3", parent, other), one("b4")]
+    spans = [
+        jaeger_span("b1", other),
+        jaeger_span("b2", other, parent),
+        jaeger_span("b3", parent, other),
+        jaeger_span("b4"),
+    ]
     text = json.dumps({"data": [{"traceID": "a1", "spans": spans, "processes": {}}]})
     found = read(tmp_path, "traces.json", text)
     assert dict(zip(found["span"], found["parent_id"], strict=True)) == {
@@ -88,7 +93,7 @@ def test_links_to_other_traces_are_no_parents_of_spans_of_jaeger(tmp_path: Path)
 
 
 def test_jaeger(tmp_path: Path) -> None:
-    def one(name: str, start: int, duration: int, **more: Any) -> dict[str, Any]:
+    def jaeger_span(name: str, start: int, duration: int, **more: Any) -> dict[str, Any]:
         ids = {"traceID": "a1", "spanID": "b1", "processID": "p1"}
         return (
             ids
@@ -102,11 +107,11 @@ def test_jaeger(tmp_path: Path) -> None:
         "tags": [{"key": "error", "type": "bool", "value": False}, {"key": "x", "value": "true"}]
     }
     told["tags"].append({"key": "span.kind", "type": "string", "value": "server"})
-    first = [one("GET /", 0, 100, **told), one("pay", 5, 7, **parent, **error)]
+    first = [jaeger_span("GET /", 0, 100, **told), jaeger_span("pay", 5, 7, **parent, **error)]
     shop = {"p0": {"serviceName": "x"}, "p1": {"serviceName": "shop"}}
     traces = [
         {"traceID": "a1", "spans": first, "processes": shop},
-        {"traceID": "a2", "spans": [one("pay", 9, -1)]},
+        {"traceID": "a2", "spans": [jaeger_span("pay", 9, -1)]},
     ]
     document = json.dumps({"data": traces, "total": 0}, indent=2)
     found = read(tmp_path, "traces.json", document)

@@ -17,7 +17,7 @@ HOSTS = ("host.name", "k8s.pod.name", "service.instance.id", "hostname", "ip")
 """Attributes of a service's resource or process, of which the first that is there says where the
 service runs: equal values mean the same clock."""
 SHOWN = 12
-"""Attributes that are named if another one does not exist."""
+"""Attributes that are named if another attribute does not exist."""
 _KIND = re.compile(rf" \(({'|'.join(KINDS)})\)(?: \[.*\])?$", re.DOTALL)
 
 

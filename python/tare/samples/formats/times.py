@@ -27,7 +27,7 @@ def unit_in(name: str) -> str | None:
 
 
 def nanoseconds(value: Any, unit: str) -> Any:
-    """A number, or the text of one, in `unit`, to the nearest nanosecond."""
+    """A number, or the text of a number, in `unit`, to the nearest nanosecond."""
     # The engine's casts leave out blanks around a number, and round halves away from zero: TRIM and
     # ROUND would do the same in ten times the time.
     number = value.try_cast(f"decimal({_DIGITS[unit]}, 15)")
@@ -65,10 +65,10 @@ def moment_of_text(column: Any, unit: str) -> Any:
     if named := unit_in(column.get_name()):
         return of_text(column, named)
     if seen["numbers"] == seen["rows"]:
-        for one, size in NANOSECONDS.items():
+        for name, size in NANOSECONDS.items():
             since, until = _present_day(size)
             if since <= seen["least"] and seen["most"] <= until:
-                return of_text(column, one)
+                return of_text(column, name)
     return moment(column, unit)
 
 
@@ -84,8 +84,8 @@ def moment(column: Any, unit: str, *, stated: bool = False) -> Any:
         number: Any = column.try_cast("float64")
         known = sql.cases(
             *(
-                (number.between(*_present_day(size)), nanoseconds(column, one))
-                for one, size in NANOSECONDS.items()
+                (number.between(*_present_day(size)), nanoseconds(column, name))
+                for name, size in NANOSECONDS.items()
             ),
             else_=known,
         )

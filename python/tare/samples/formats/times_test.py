@@ -23,7 +23,7 @@ def starts(path: Path, rows: list[str], unit: str | None = None, column: str = "
     """The start times that are read from a column of texts, without those that are none."""
     path.write_text(f"{column},took_ns\n" + "".join(f'"{row}",1\n' for row in rows))
     found = read_load_output(path, asked=Asked({"start": column, "duration": "took_ns"}, unit))
-    return [int(one) for one in found["start_ns"].to_pylist()]
+    return [int(start) for start in found["start_ns"].to_pylist()]
 
 
 @pytest.mark.parametrize(

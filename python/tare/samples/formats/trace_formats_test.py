@@ -42,7 +42,7 @@ CALL = [
     [
         json.dumps(CALL),
         json.dumps([CALL[:2], CALL[2:]], indent=1),
-        "".join(f"{json.dumps(one)}\n" for one in CALL),
+        "".join(f"{json.dumps(part)}\n" for part in CALL),
         f"{json.dumps(CALL[:3])}\n{json.dumps(CALL[3:])}\n",
     ],
     ids=["list of spans", "list of traces", "a span a line", "a list a line"],
@@ -129,10 +129,10 @@ DOCUMENTS = [
 @pytest.mark.parametrize(
     "text",
     [
-        "".join(f"{json.dumps(one)}\n" for one in DOCUMENTS),
-        "".join(f"{json.dumps({'_index': 'x', '_source': one})}\n" for one in DOCUMENTS),
+        "".join(f"{json.dumps(source)}\n" for source in DOCUMENTS),
+        "".join(f"{json.dumps({'_index': 'x', '_source': source})}\n" for source in DOCUMENTS),
         json.dumps(
-            {"took": 1, "hits": {"hits": [{"_source": one} for one in DOCUMENTS]}}, indent=2
+            {"took": 1, "hits": {"hits": [{"_source": source} for source in DOCUMENTS]}}, indent=2
         ),
     ],
     ids=["bare", "exported", "answer of a search"],
@@ -181,7 +181,7 @@ def test_spans_grouped_by_an_attribute(tmp_path: Path) -> None:
     assert names(tmp_path, json.dumps(CALL), "error") == {
         "shop: get / (server)", "shop: pay (client) [timeout]", "bank: pay (server)", "select",
     }  # fmt: skip
-    text = "".join(f"{json.dumps(one)}\n" for one in DOCUMENTS)
+    text = "".join(f"{json.dumps(source)}\n" for source in DOCUMENTS)
     assert names(tmp_path, text, "error") == {
         "shop: GET / (server)", "shop: pay (client) [true]", "shop: pay [false]"
     }  # fmt: skip
@@ -195,7 +195,7 @@ def test_an_attribute_that_no_span_has(tmp_path: Path) -> None:
     texts = {
         otlp([span("buy", 0, 1, **some)]): "host.cpus, service.name, tier",
         json.dumps(CALL): "error",
-        "".join(f"{json.dumps(one)}\n" for one in DOCUMENTS): "error, span.kind",
+        "".join(f"{json.dumps(source)}\n" for source in DOCUMENTS): "error, span.kind",
         json.dumps({"data": [{"spans": spans, "processes": process}]}): "tier, zone",
     }
     for text, there in texts.items():
@@ -223,7 +223,7 @@ def test_only_spans_have_attributes(tmp_path: Path) -> None:
 
 
 def test_a_span_that_was_sent_again_counts_once(tmp_path: Path) -> None:
-    one, other = span("buy", 0, 1), span("buy", 5, 1)
-    found = read(tmp_path, "a.jsonl", otlp([one, one, other, span("pay", 0, 1)]))
+    first, later = span("buy", 0, 1), span("buy", 5, 1)
+    found = read(tmp_path, "a.jsonl", otlp([first, first, later, span("pay", 0, 1)]))
     assert sorted(found["start_ns"]) == [T * 10**9, T * 10**9, T * 10**9 + 5]
     assert found["warnings"] == ["1 row equal to an earlier one with its id: left out"]

@@ -2,7 +2,7 @@
 """wrk2's printed percentile table (`wrk --latency`, HdrHistogram text): counted values in ms.
 
 The table has cumulative counts at rising values; what lies between two lines is counted at the
-upper one, so quantiles are never too low and at most one line too high.
+upper line, so quantiles are never too low and at most one line too high.
 """
 
 from __future__ import annotations

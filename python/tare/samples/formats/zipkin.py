@@ -23,7 +23,7 @@ CLIENT = "/client"
 
 
 def read(backend: Database, path: Path, asked: Asked = NOTHING) -> Source:
-    """Reads every span; one with a tag `error`, whatever it says, has failed."""
+    """Reads every span; a span with a tag `error`, whatever it says, has failed."""
     lazy = whole(backend, path)
     # A list of lists, a list, or a span: other values count as a list of one value.
     traces = lazy.select(of=_listed(lazy.json))

@@ -35,33 +35,34 @@ def experiment_of(
     """Summaries of every file, ready to be judged; `budget` is a fraction."""
     extents = _extents(files.runs)
     counted = [
-        (number, one, histogram)
-        for number, one in enumerate(files.runs, start=1)
-        if isinstance(one.requests, Counted)
-        for histogram in one.requests.histograms
+        (number, file, histogram)
+        for number, file in enumerate(files.runs, start=1)
+        if isinstance(file.requests, Counted)
+        for histogram in file.requests.histograms
     ]
     steps: dict[tuple[str, str, str], float] = {}
-    for _, _, one in counted:
-        for metric, width in one.steps().items():
-            key = "", one.span, metric
+    for _, _, histogram in counted:
+        for metric, width in histogram.steps().items():
+            key = "", histogram.span, metric
             steps[key] = max(steps.get(key, 0.0), width)
     conducts = _conducts(files)
     rates = _throughputs(extents, counted)
     histograms = [
-        with_rates(_run_of_histogram(file, number, one), rates) for number, file, one in counted
+        with_rates(_run_of_histogram(file, number, histogram), rates)
+        for number, file, histogram in counted
     ]
-    between = distances([(number, one) for number, _, one in counted])
+    between = distances([(number, histogram) for number, _, histogram in counted])
 
     def times(group: Group) -> tuple[int | None, int | None]:
         return extents[group].times if group in extents else UNTIMED
 
-    def at(one: Look) -> Experiment:
+    def at(cut: Look) -> Experiment:
         runs = [
             replace(
-                with_rates(_run(files.runs[group[0] - 1], group, one, times(group)), rates),
+                with_rates(_run(files.runs[group[0] - 1], group, cut, times(group)), rates),
                 steadiness=files.seen.kind(group),
                 step_ns=files.seen.steps.get(group, 0),
-                drift=one.drifts.get(group),
+                drift=cut.drifts.get(group),
                 worth=files.seen.worth(group),
                 beginning=files.seen.beginning(group),
                 zeros=files.seen.zeros.get(group, 0),
@@ -77,7 +78,7 @@ def experiment_of(
             paired,
             budget,
             primary,
-            distances=between | dict(one.distances),
+            distances=between | dict(cut.distances),
             widths=steps,
         )
 
@@ -88,7 +89,7 @@ def experiment_of(
         traces=traced.of,
         structures=traced.structures,
         calls=traced.calls,
-        cuts={name: at(other) for name, other in files.seen.others.items()},
+        cuts={name: at(cut) for name, cut in files.seen.others.items()},
     )
 
 
@@ -110,15 +111,15 @@ def _traces(files: Files) -> Traces:
 def _trace_warnings(files: Files, traced: Traces) -> Iterator[str]:
     """What is wrong with the traces of the files."""
     runs = [(files.runs[number - 1], lines) for number, lines in traced.lines.items()]
-    lines = [(one.condition, one.path, line) for one, lines in runs for line in lines]
+    lines = [(file.condition, file.path, line) for file, lines in runs for line in lines]
     return map(TraceWarning, grouped(lines, "file"))
 
 
 def _tables(files: Files) -> Iterator[tuple[int, Table]]:
     """The requests of each run that has them."""
-    for number, one in enumerate(files.runs, start=1):
-        if isinstance(one.requests, Requests):
-            table = one.requests.table
+    for number, file in enumerate(files.runs, start=1):
+        if isinstance(file.requests, Requests):
+            table = file.requests.table
             yield number, table.mutate(run=sql.literal(number), span=span_of(table))
 
 
@@ -140,17 +141,17 @@ class _Extent:
 def _extents(runs: Sequence[RunFile]) -> dict[Group, _Extent]:
     """Of every run and span with start times."""
     found: dict[Group, _Extent] = {}
-    for number, one in enumerate(runs, start=1):
-        if not isinstance(one.requests, Requests) or not one.requests.timed:
+    for number, file in enumerate(runs, start=1):
+        if not isinstance(file.requests, Requests) or not file.requests.timed:
             continue
-        table = one.requests.table
+        table = file.requests.table
         start: Any = table.start_ns
         end: Any = table.start_ns + table.duration_ns
         rows = table.group_by(span=span_of(table)).aggregate(
             first=start.min(), last=end.max(), answered=table.ok.cast("int64").sum()
         )
         for row in rows.rows():
-            dated = not one.requests.since_start
+            dated = not file.requests.since_start
             extent = _Extent(row["first"], row["last"], row["answered"], dated)
             found[number, row["span"]] = extent
     return found
@@ -160,11 +161,13 @@ def _throughputs(
     extents: Mapping[Group, _Extent], counted: Sequence[tuple[int, RunFile, Histogram]]
 ) -> dict[Group, float]:
     """Successful requests per second of each run and span whose times are known."""
-    known = [(group, one.first, one.last, one.answered) for group, one in extents.items()]
+    known = [
+        (group, extent.first, extent.last, extent.answered) for group, extent in extents.items()
+    ]
     known += [
-        ((number, one.span), one.started_ns, one.ended_ns, one.answered)
-        for number, _, one in counted
-        if one.started_ns is not None and one.ended_ns is not None
+        ((number, histogram.span), histogram.started_ns, histogram.ended_ns, histogram.answered)
+        for number, _, histogram in counted
+        if histogram.started_ns is not None and histogram.ended_ns is not None
     ]
     return {
         group: 1e9 * answered / (last - first)
@@ -183,12 +186,12 @@ def read_files(
     primary: str = "p50",
     asked: Asked = NOTHING,
 ) -> Experiment:
-    """Reads files, one a run, and summarises them; see `open_files` and `experiment_of`."""
+    """Reads files, a file a run, and summarises them; see `open_files` and `experiment_of`."""
     return experiment_of(open_files(conditions, warm_up, asked), baseline, paired, budget, primary)
 
 
-def _run(file: RunFile, group: Group, one: Look, times: tuple[int | None, int | None]) -> Run:
-    found = one.groups.get(group)
+def _run(file: RunFile, group: Group, cut: Look, times: tuple[int | None, int | None]) -> Run:
+    found = cut.groups.get(group)
     requests, errors = (found.requests, found.errors) if found else (0, 0)
     assert isinstance(file.requests, Requests)
     reason = file.requests.stepped
@@ -206,8 +209,8 @@ def _run(file: RunFile, group: Group, one: Look, times: tuple[int | None, int | 
         started_ns=times[0],
         ended_ns=times[1],
         endpoint=file.path,
-        summaries=one.summaries(group),
-        quantiles=one.shape(group),
+        summaries=cut.summaries(group),
+        quantiles=cut.shape(group),
         lost=file.requests.lost,
         assumed_unit=file.requests.assumed_unit,
         valid=reason is None,
@@ -241,20 +244,20 @@ def _empty(files: Files, others: Sequence[Run]) -> Iterator[Run]:
     spans: dict[str, set[str]] = {}
     for run in others:
         spans.setdefault(run.condition, set()).add(run.span)
-    for number, one in enumerate(files.runs, start=1):
-        for span in spans[one.condition] if one.requests is None else ():
+    for number, file in enumerate(files.runs, start=1):
+        for span in spans[file.condition] if file.requests is None else ():
             yield Run(
                 environment="",
-                condition=one.condition,
-                block=one.block,
+                condition=file.condition,
+                block=file.block,
                 run=number,
                 span=span,
                 requests=0,
                 errors=0,
                 answered=0,
                 started_ns=None,
-                endpoint=one.path,
+                endpoint=file.path,
                 summaries={},
                 valid=False,
-                reason=one.reason,
+                reason=file.reason,
             )

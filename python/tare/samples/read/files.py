@@ -62,12 +62,12 @@ class Files:
         import numpy as np
 
         return np.concatenate(
-            [_durations(one, self.warm_up) for one in self.runs if one.condition == condition]
+            [_durations(file, self.warm_up) for file in self.runs if file.condition == condition]
         )
 
     def durations_by_run(self, condition: str) -> list[dict[str, npt.NDArray[np.float64]]]:
         """As `durations`, of each run of a condition by itself, and of each span in it."""
-        return [_by_span(one, self.warm_up) for one in self.runs if one.condition == condition]
+        return [_by_span(file, self.warm_up) for file in self.runs if file.condition == condition]
 
 
 def open_files(
@@ -86,48 +86,50 @@ def open_files(
         for block, path in enumerate(paths, start=1)
     )
     for condition in conditions:
-        empty = [one.reason for one in runs if one.condition == condition and one.requests is None]
+        empty = [
+            file.reason for file in runs if file.condition == condition and file.requests is None
+        ]
         if len(empty) == len(conditions[condition]):
             raise InputError(f"{empty[0]} (no file of '{condition}' has a request)")
-    read = [one.requests for one in runs if isinstance(one.requests, Requests)]
-    if read and read[0].ungrouped and all(one.ungrouped for one in read):
+    read = [file.requests for file in runs if isinstance(file.requests, Requests)]
+    if read and read[0].ungrouped and all(requests.ungrouped for requests in read):
         raise InputError(read[0].ungrouped)
     lines = [
-        (one.condition, one.path, line.removeprefix(f"{one.path}: "))
-        for one in runs
-        for line in _warnings(one)
+        (file.condition, file.path, line.removeprefix(f"{file.path}: "))
+        for file in runs
+        for line in _warnings(file)
     ]
     warnings = [*grouped(lines, "file")]
-    for one in runs:
-        if isinstance(one.requests, Counted) and warm_up not in (0, "auto"):
+    for file in runs:
+        if isinstance(file.requests, Counted) and warm_up not in (0, "auto"):
             raise InputError(
-                f"{one.path}: contains counts of durations without an order of requests,"
+                f"{file.path}: contains counts of durations without an order of requests,"
                 " so --warmup cannot be used; let the load generator warm up before it records"
             )
     seen = _look(runs, None if warm_up == "auto" else warm_up)
     warnings += seen.told()
-    for number, one in enumerate(runs, start=1):
-        warnings += _lost(one, number, seen)
+    for number, file in enumerate(runs, start=1):
+        warnings += _lost(file, number, seen)
     return Files(backend, runs, seen, tuple(warnings))
 
 
 def _look(runs: Sequence[RunFile], warm_up: int | None) -> Looks:
 
     tables = [
-        one.requests.table.select(
+        file.requests.table.select(
             "place",
             "latency_ns",
             "ok",
             run=sql.literal(number),
-            span=span_of(one.requests.table),
+            span=span_of(file.requests.table),
         )
-        for number, one in enumerate(runs, start=1)
-        if isinstance(one.requests, Requests)
+        for number, file in enumerate(runs, start=1)
+        if isinstance(file.requests, Requests)
     ]
     if not tables:
         return nothing()
     samples = sql.union(*tables) if len(tables) > 1 else tables[0]
-    conditions = {number: ("", one.condition) for number, one in enumerate(runs, start=1)}
+    conditions = {number: ("", file.condition) for number, file in enumerate(runs, start=1)}
     return look(samples, conditions, warm_up)
 
 
@@ -138,7 +140,7 @@ def _durations(file: RunFile, warm_up: int) -> npt.NDArray[np.float64]:
         return np.empty(0)
     if isinstance(file.requests, Counted):
         file.requests.require_few(file.path)
-        return np.concatenate([one.values() for one in file.requests.histograms])
+        return np.concatenate([histogram.values() for histogram in file.requests.histograms])
     return _in_order(file.requests.table, warm_up)
 
 
@@ -147,7 +149,7 @@ def _by_span(file: RunFile, warm_up: int) -> dict[str, npt.NDArray[np.float64]]:
         return {}
     if isinstance(file.requests, Counted):
         file.requests.require_few(file.path)
-        return {one.span: one.values() for one in file.requests.histograms}
+        return {histogram.span: histogram.values() for histogram in file.requests.histograms}
     table = file.requests.table
     if "span" not in table.columns:
         return {REQUEST: _in_order(table, warm_up)}
@@ -213,7 +215,7 @@ def _requests(backend: Database, path: Path, condition: str, asked: Asked) -> Re
 
 def _values(table: Table, column: str) -> list[str]:
     found = [row[column] for row in table.select(column).distinct().order_by(column).rows()]
-    return [str(one) for one in found if one is not None]
+    return [str(value) for value in found if value is not None]
 
 
 def span_of(table: Table) -> Any:

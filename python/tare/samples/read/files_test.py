@@ -86,8 +86,8 @@ def test_a_file_without_a_request_lacks_every_span_of_its_condition(tmp_path: Pa
     empty = tmp_path / "empty.parquet"
     empty.touch()
     experiment = read_files({"a": [whole, empty], "b": [whole]}, "a", warm_up="auto")
-    for one in (experiment, *experiment.cuts.values()):
-        lost = [(run.run, run.span) for run in one.runs if not run.valid]
+    for cut in (experiment, *experiment.cuts.values()):
+        lost = [(run.run, run.span) for run in cut.runs if not run.valid]
         assert lost == [(2, "order"), (2, "pay")]
 
 

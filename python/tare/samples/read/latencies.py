@@ -37,11 +37,11 @@ def latencies(folder: Path) -> dict[SpanKey, Runs]:
         if samples is None:
             return {}
         entries = {entry.run: entry for entry in result.manifest.runs}
-        conditions = {run: (one.environment, one.condition) for run, one in entries.items()}
+        conditions = {run: (entry.environment, entry.condition) for run, entry in entries.items()}
         placed = with_place(of_runs(samples, entries))
         there = placed.filter(~placed.left_out)
         first = first_settled(there, conditions, taking_turns(result.manifest))
-        kept = settled(there, first).filter(lambda one: one.ok & one.latency_ns.notnull())
+        kept = settled(there, first).filter(lambda row: row.ok & row.latency_ns.notnull())
         table = kept.select("run", "span", "latency_ns").order_by("run", "span").to_pyarrow()
     found: dict[SpanKey, Runs] = {}
     for run, span, part in _parts(table):
@@ -68,14 +68,14 @@ def durations_by_run(folder: Path) -> dict[str, list[dict[str, Array]]]:
             raise InputError(f"{folder}: has {len(places)} {others}; --method compares in one")
         parts: Iterator[tuple[int, str, Array]] = iter(())
         if samples is not None:
-            kept = with_place(samples).filter(lambda one: one.ok & one.duration_ns.notnull())
+            kept = with_place(samples).filter(lambda row: row.ok & row.duration_ns.notnull())
             table = kept.select("run", "span", "place", "duration_ns")
             parts = _parts(table.order_by("run", "span", "place").to_pyarrow().drop("place"))
         of: dict[int, dict[str, Array]] = {}
         for run, span, durations in parts:
             of.setdefault(run, {})[span] = durations
     found: dict[str, list[dict[str, Array]]] = {manifest.baseline: []}
-    for entry in sorted(manifest.runs, key=lambda one: one.block):
+    for entry in sorted(manifest.runs, key=lambda entry: entry.block):
         if entry.valid and entry.condition != manifest.control:
             found.setdefault(entry.condition, []).append(of.get(entry.run, {}))
     return found

@@ -27,7 +27,7 @@ def read_load_output(path: Path, format: str | None = None, asked: Asked = NOTHI
 
     `format` is one of `tare.samples.FORMATS`, or None to find out; `asked` is what the file does
     not say of itself. Of a file that only counts, each request has the duration that its bin
-    gives. The schema's metadata have what was odd about the file: under `warnings`, one a line,
+    gives. The schema's metadata have what was odd about the file: under `warnings`, a line each,
     `lost`, the share of its rows that are no requests, and `stepped`, how its clock was set back.
     Raises InputError for an unreadable file.
     """
@@ -36,9 +36,9 @@ def read_load_output(path: Path, format: str | None = None, asked: Asked = NOTHI
     found = read(backend, Path(path), format, asked)
     if isinstance(found, Counted):
         counted = found.checked(str(path)).samples(str(path))
-        one = all(histogram.span == REQUEST for histogram in found.histograms)
+        whole = all(histogram.span == REQUEST for histogram in found.histograms)
         notes = [f"{path}: {note}" for note in found.notes]
-        table = counted.drop_columns(["span"]) if one else counted
+        table = counted.drop_columns(["span"]) if whole else counted
         return _declared(table, "client", {"warnings": "\n".join(notes)})
     requests = tidy(backend, found, str(path))
     table = requests.table

@@ -47,12 +47,12 @@ class _Part:
         """The manifest's runs as the experiment calls them, by environment and condition in the
         order of the plan."""
         manifest = self.result.manifest
-        conditions = [one.name for one in manifest.conditions]
+        conditions = [condition.name for condition in manifest.conditions]
         return [
-            one.model_copy(
-                update={"run": one.run + self.offset, "condition": one.condition + self.side}
+            entry.model_copy(
+                update={"run": entry.run + self.offset, "condition": entry.condition + self.side}
             )
-            for one in sorted(
+            for entry in sorted(
                 manifest.runs,
                 key=lambda run: (
                     _rank(manifest.environments, run.environment),
@@ -109,7 +109,7 @@ class _Part:
         known = {entry.run for entry in self.result.manifest.runs}
         mine = [(run - self.offset, span) for run, span in groups if run - self.offset in known]
         found = {} if samples is None else conduct(samples, mine)
-        return {(run + self.offset, span): one for (run, span), one in found.items()}
+        return {(run + self.offset, span): stats for (run, span), stats in found.items()}
 
     def traces(self, first: Mapping[Group, int]) -> Traces:
         """Its traces, from the first request of each of the experiment's runs and spans on."""
@@ -166,7 +166,7 @@ def _rank(names: Sequence[str], name: str) -> int:
 
 
 def read_result(folder: Path, engine: str | None = None) -> Experiment:
-    """All runs of a result folder, invalid ones too, with their summaries.
+    """All runs of a result folder, invalid runs too, with their summaries.
 
     `engine` counts the samples, as `open_engine` names it; unless given, DuckDB in this process.
 
@@ -226,7 +226,9 @@ def _experiment(
     left_out = {run: share for part in parts for run, share in part.left_out.items()}
     disturbed = {run for part in parts for run in part.disturbed}
     lost = _lost(parts, seen.at_cut)
-    conducts = {group: one for part in parts for group, one in part.conducts(seen.sizes).items()}
+    conducts = {
+        group: stats for part in parts for group, stats in part.conducts(seen.sizes).items()
+    }
     traced = Traces()
     for part in parts:
         traced.add(part.traces(seen.first))
@@ -235,18 +237,18 @@ def _experiment(
     declared = parts[0].result.manifest
     limits = _limits(part.result.manifest for part in parts)
 
-    def at(one: Look) -> Experiment:
+    def at(cut: Look) -> Experiment:
         return Experiment(
             runs=tuple(
                 replace(
-                    with_rates(_run(entry, span, one), rates),
+                    with_rates(_run(entry, span, cut), rates),
                     left_out=left_out.get(entry.run, 0.0),
                     disturbed=entry.run in disturbed,
                     lost=lost.get(entry.run, 0.0),
                     zeros=seen.zeros.get((entry.run, span), 0),
                     steadiness=seen.kind((entry.run, span)),
                     step_ns=seen.steps.get((entry.run, span), 0),
-                    drift=one.drifts.get((entry.run, span)),
+                    drift=cut.drifts.get((entry.run, span)),
                     worth=seen.worth((entry.run, span)),
                     beginning=seen.beginning((entry.run, span)),
                     conduct=conducts.get((entry.run, span), Conduct()),
@@ -264,7 +266,7 @@ def _experiment(
             # Against another experiment it is judged by other runs, and for the first time.
             looks=tuple(declared.looks) if len(parts) == 1 else (),
             control=control,
-            distances=one.distances,
+            distances=cut.distances,
             limits=limits,
             max_errors=declared.max_errors,
         )
@@ -274,7 +276,7 @@ def _experiment(
         traces=traced.of,
         structures=traced.structures,
         calls=traced.calls,
-        cuts={name: at(other) for name, other in seen.others.items()},
+        cuts={name: at(cut) for name, cut in seen.others.items()},
         warnings=(
             *(line for part in parts for line in part.warnings),
             *_trace_warnings(entries, traced),
@@ -285,10 +287,10 @@ def _experiment(
     return experiment, seen
 
 
-def _lost(parts: Sequence[_Part], one: Look) -> dict[int, float]:
+def _lost(parts: Sequence[_Part], cut: Look) -> dict[int, float]:
     """The share of the rows of each run that are no requests."""
     usable: dict[int, int] = {}
-    for (run, _), described in one.groups.items():
+    for (run, _), described in cut.groups.items():
         usable[run] = usable.get(run, 0) + described.requests
     return {
         run: lost_share(rows, rows + usable.get(run, 0))
@@ -303,10 +305,10 @@ def _limits(manifests: Iterable[Manifest]) -> dict[tuple[str, str, str], float]:
     The largest of those that several have.
     """
     found: dict[tuple[str, str, str], float] = {}
-    for one in (one for manifest in manifests for one in manifest.limits):
-        if one.undetected_ns is not None:
-            place = one.environment, one.span, one.statistic
-            found[place] = max(found.get(place, 0.0), one.undetected_ns)
+    for limit in (limit for manifest in manifests for limit in manifest.limits):
+        if limit.undetected_ns is not None:
+            place = limit.environment, limit.span, limit.statistic
+            found[place] = max(found.get(place, 0.0), limit.undetected_ns)
     return found
 
 
@@ -323,10 +325,10 @@ def _trace_warnings(entries: Sequence[RunEntry], traced: Traces) -> Iterator[str
 def _alarming(manifest: Manifest) -> Iterator[str]:
     """Of each environment and span, the statistics that calibration cannot vouch for."""
     places: dict[tuple[str, str, str], list[str]] = {}
-    for one in manifest.limits:
-        if one.undetected_ns is None:
-            place = one.environment, one.span, one.date
-            places.setdefault(place, []).append(one.statistic)
+    for limit in manifest.limits:
+        if limit.undetected_ns is None:
+            place = limit.environment, limit.span, limit.date
+            places.setdefault(place, []).append(limit.statistic)
     for (environment, span, date), statistics in places.items():
         yield (
             f"{environment}, {span}: {', '.join(statistics)} differed without any delay in the"
@@ -334,13 +336,13 @@ def _alarming(manifest: Manifest) -> Iterator[str]:
         )
 
 
-def _spans(entries: Sequence[RunEntry], one: Look) -> dict[int, list[str]]:
-    """The spans of each run. One that failed has those of its condition's other runs.
+def _spans(entries: Sequence[RunEntry], cut: Look) -> dict[int, list[str]]:
+    """The spans of each run. A run that failed has the spans of its condition's other runs.
 
     It would have had them, and is missing in the comparison of each.
     """
     there: dict[int, set[str]] = {}
-    for run, span in one.groups:
+    for run, span in cut.groups:
         there.setdefault(run, set()).add(span)
     usual: dict[tuple[str, str], set[str]] = {}
     for entry in entries:
@@ -355,12 +357,12 @@ def _spans(entries: Sequence[RunEntry], one: Look) -> dict[int, list[str]]:
     return spans
 
 
-def _run(entry: RunEntry, span: str, one: Look) -> Run:
+def _run(entry: RunEntry, span: str, cut: Look) -> Run:
     group = entry.run, span
-    found = one.groups.get(group)
+    found = cut.groups.get(group)
     requests, errors = (found.requests, found.errors) if found else (0, 0)
     answered = requests - errors
-    summaries = one.summaries(group)
+    summaries = cut.summaries(group)
     whole = span == REQUEST
     cpu = entry.cpu.get("service_ns_per_request")
     if whole and cpu is not None:
@@ -383,7 +385,7 @@ def _run(entry: RunEntry, span: str, one: Look) -> Run:
         ended_ns=started + duration if started is not None and duration is not None else None,
         endpoint=entry.endpoint,
         summaries=summaries,
-        quantiles=one.shape(group),
+        quantiles=cut.shape(group),
         valid=valid,
         reason=reason,
         gone=gone,

@@ -66,7 +66,7 @@ class Result:
         Raises InputError where a valid run has another number of requests than were measured.
         """
         counted = table.group_by("run").aggregate(
-            rows=lambda one: one.count(), whole=lambda one: (_span(one) == REQUEST).sum()
+            rows=lambda rows: rows.count(), whole=lambda rows: (_span(rows) == REQUEST).sum()
         )
         found = {row["run"]: row for row in rows_of(counted)}
         for entry in self.manifest.runs:
@@ -90,13 +90,15 @@ class Result:
     @cached_property
     def lost(self) -> dict[int, int]:
         """How many rows of each run have no usable time; runs without such rows are absent."""
-        return {run: one.lost for run, one in self._counted.items() if one.lost}
+        return {run: counts.lost for run, counts in self._counted.items() if counts.lost}
 
     @cached_property
     def throughputs(self) -> dict[int, float]:
         """Successful requests per second of each run, as `rates.throughputs` has them, where all
         rows have one span."""
-        return {run: one.rate for run, one in self._counted.items() if one.rate is not None}
+        return {
+            run: counts.rate for run, counts in self._counted.items() if counts.rate is not None
+        }
 
     def samples(self) -> Table | None:
         """All samples of all runs with `latency_ns` and `left_out`; None when there are none.
@@ -113,7 +115,7 @@ class Result:
             return table.mutate(left_out=functions_of(table).literal(False))
         # A set that every engine looks up at once; not all take a table from memory to join with.
         place: Any = table.run.cast("int64") * _SLICES + table.slice.cast("int64")
-        hit = [run * _SLICES + one for run, one in sorted(self.left_out.slices)]
+        hit = [run * _SLICES + number for run, number in sorted(self.left_out.slices)]
         return table.mutate(left_out=place.isin(hit).fill_null(False))
 
 
@@ -148,7 +150,7 @@ def open_result(
 def readable(folder: Path, engine: str | None = None) -> Iterator[None]:
     """Turns an engine's errors about tables of a result into one InputError.
 
-    `engine` is the one that a person named.
+    `engine` is the engine that a person named.
     """
     try:
         yield

@@ -24,7 +24,7 @@ PLAIN_FIRST = ("plain", "hook")
 
 def everywhere(blocks: int, value: float) -> dict[tuple[int, int], float]:
     """The same in every slice of every block."""
-    return {(block, one): value for block in range(1, blocks + 1) for one in range(SLICES)}
+    return {(block, number): value for block in range(1, blocks + 1) for number in range(SLICES)}
 
 
 def write_result(
@@ -73,21 +73,21 @@ def write_result(
                     },
                 }
             )
-            mine = [one for one in range(SLICES) if design == "blocks" or one % 2 == place]
+            mine = [number for number in range(SLICES) if design == "blocks" or number % 2 == place]
             where = f"condition={condition}/block={block}/run={run}"
             base = 100_000 if condition == "plain" else 110_000
-            hit = {one for at, one in (*steal, *wait) if at == block}
+            hit = {number for at, number in (*steal, *wait) if at == block}
             rows = [
                 {
                     "seq": seq,
-                    "slice": one,
-                    "intended_ns": START + one * A_SLICE - 7 if intended else None,
-                    "start_ns": START + one * A_SLICE + seq,
-                    "duration_ns": 10_000_000 if one in hit else base,
+                    "slice": number,
+                    "intended_ns": START + number * A_SLICE - 7 if intended else None,
+                    "start_ns": START + number * A_SLICE + seq,
+                    "duration_ns": 10_000_000 if number in hit else base,
                     "ok": seq != 0,
                 }
-                for one in mine
-                if used is None or one in used
+                for number in mine
+                if used is None or number in used
                 for seq in range(5)
             ]
             if used is not None:
@@ -97,15 +97,15 @@ def write_result(
             pq.write_table(pa.Table.from_pylist(rows), samples / "samples.parquet")
             readings = [
                 {
-                    "slice": one,
-                    "start_ns": START + one * A_SLICE,
+                    "slice": number,
+                    "start_ns": START + number * A_SLICE,
                     "duration_ns": A_SLICE,
                     "subject": subject,
                     "metric": metric,
-                    "value": float(values.get((block, one), 0.0)),
+                    "value": float(values.get((block, number), 0.0)),
                     "unit": "ns",
                 }
-                for one in mine
+                for number in mine
                 for subject, metric, values in (
                     ("machine", "steal", steal),
                     ("generator", "run_delay", wait),
@@ -202,7 +202,7 @@ def test_usual_waiting_counts_while_other_tasks_run(tmp_path: Path) -> None:
     steady = read_result(write_result(tmp_path / "steady", wait=everywhere(2, 2e6), others=5e6))
     assert {(run.left_out, run.disturbed) for run in steady.runs} == {(0.5, True)}
     assert "p95, p99 and mean have no verdict" in " ".join(steady.warnings)
-    third = {(1, one): 2e6 for one in range(SLICES) if one % 6 < 2}
+    third = {(1, number): 2e6 for number in range(SLICES) if number % 6 < 2}
     some = read_result(write_result(tmp_path / "some", wait=third, others=5e6))
     assert [run.left_out for run in some.runs] == [0.35, 0.35, 0.0, 0.0]
     assert not any(run.disturbed for run in some.runs)
@@ -239,18 +239,18 @@ def test_a_record_of_the_machine_that_is_gone_is_told(tmp_path: Path) -> None:
 
 
 def test_no_more_than_half_is_ever_left_out(tmp_path: Path) -> None:
-    stolen = {(1, one): 10e6 + one for one in range(SLICES)}
+    stolen = {(1, number): 10e6 + number for number in range(SLICES)}
     experiment = read_result(write_result(tmp_path, steal=stolen))
     assert [run.left_out for run in experiment.runs] == [0.5, 0.5, 0.0, 0.0]
     assert any("in 1 of 2 blocks" in warning for warning in experiment.warnings)
 
 
-FEW = frozenset(one for one in range(SLICES) if one % 8 < 2)
+FEW = frozenset(number for number in range(SLICES) if number % 8 < 2)
 """Slices of every fourth round."""
 
 
 def test_waiting_in_slices_without_requests_is_no_level(tmp_path: Path) -> None:
-    busy = {(block, one): 2e6 for block in (1, 2) for one in FEW}
+    busy = {(block, number): 2e6 for block in (1, 2) for number in FEW}
     usual = read_result(write_result(tmp_path / "usual", wait=busy, used=FEW))
     assert {(run.left_out, run.disturbed) for run in usual.runs} == {(0.0, False)}
     # Slice 2 has no request, slice 8 has some and waits more than the others.
@@ -261,7 +261,7 @@ def test_waiting_in_slices_without_requests_is_no_level(tmp_path: Path) -> None:
 
 def test_half_of_the_rounds_with_requests_stays(tmp_path: Path) -> None:
     # Only rounds with requests were hit; of all rounds that is less than half.
-    stolen = {(1, one): 10e6 + one for one in FEW}
+    stolen = {(1, number): 10e6 + number for number in FEW}
     experiment = read_result(write_result(tmp_path, steal=stolen, used=FEW))
     assert [run.left_out for run in experiment.runs] == [0.4, 0.4, 0.0, 0.0]
     assert [run.disturbed for run in experiment.runs] == [True, True, False, False]

@@ -62,8 +62,8 @@ def tidy(backend: Database, source: Source, name: str) -> Requests:
     except duckdb.Error as error:
         raise InputError(f"{name}: cannot be read: {first_line(error)}") from error
     # What was read from the file is needed no more, and may be many times what is kept.
-    for one in read:
-        backend.drop_table(one)
+    for table_name in read:
+        backend.drop_table(table_name)
     timed = "start_ns" in raw.columns
     good = usable(raw, raw.unanswered if "unanswered" in raw.columns else sql.literal(False))
     warnings = [*source.notes, *filter(None, [source.ungrouped])]
@@ -77,7 +77,7 @@ def tidy(backend: Database, source: Source, name: str) -> Requests:
         places = _places(bad)
         where = f" (place {places})" if places else ""
         warnings.append(f"{_rows(unreadable)} without a usable time{where}: left out")
-    table = raw.filter(good).drop([one for one in ("unanswered",) if one in raw.columns])
+    table = raw.filter(good).drop([column for column in ("unanswered",) if column in raw.columns])
     if rows == 0:
         long = count_rows(bad.filter(bad.duration_ns > LONGEST))
         hint = ": their durations are above a day; check columns and unit" if long else ""
@@ -103,9 +103,9 @@ def tidy(backend: Database, source: Source, name: str) -> Requests:
         number: Any = sql.row_number().over(group_by=spans, order_by=order)
         placed = placed.mutate(place=number).order_by(order)
     stored = store(backend, "requests", placed)
-    for one in filter(None, (raw.get_name(), table.get_name())):
-        backend.drop_table(one)
-    told = tuple(f"{name}: {one}" for one in warnings)
+    for table_name in filter(None, (raw.get_name(), table.get_name())):
+        backend.drop_table(table_name)
+    told = tuple(f"{name}: {warning}" for warning in warnings)
     lost = lost_share(unreadable, unreadable + rows)
     return Requests(
         stored,
@@ -133,8 +133,8 @@ def _without_resent_spans(backend: Database, spans: Table, rows: int) -> tuple[T
 
 
 def _counted(raw: Table, timed: bool) -> dict[str, Any]:
-    """The numbers of rows and of `good` ones; of `timed` ones also the first and the last row, and
-    how many rows follow the one before by number and by start."""
+    """The numbers of rows and of `good` rows; of `timed` rows also the first and the last row, and
+    how many rows follow the row before by number and by start."""
     more: dict[str, Any] = {}
     if timed:
         number, start = raw.row, raw.start_ns
@@ -169,7 +169,7 @@ def _disorder(table: Table) -> tuple[list[str], str | None]:
         by_end=(end > end.lead().over(window)).fill_null(False),
     )
     (counts,) = marked.aggregate(start=marked.by_start.sum(), end=marked.by_end.sum()).rows()
-    by_start, by_end = (int(counts[one] or 0) for one in ("start", "end"))
+    by_start, by_end = (int(counts[name] or 0) for name in ("start", "end"))
     displaced = min(by_start, by_end)
     if not displaced:
         return [], None
@@ -209,26 +209,26 @@ def _stepped(others: Table) -> str | None:
         .limit(MOST_PARTS + 1)
         .rows()
     )
-    falls = [(one, two) for one, two in pairwise(found) if two["back"] is not None]
+    falls = [(before, after) for before, after in pairwise(found) if after["back"] is not None]
     if not falls or len(found) > MOST_PARTS:
         return None
-    apart = sum(_apart(one, two) for one, two in falls)
+    apart = sum(_apart(before, after) for before, after in falls)
     if len(falls) > TWICE and 2 * apart <= len(falls):
         return None
-    most = f"{max(two['back'] for _, two in falls) / SECOND:,.0f} s"
+    most = f"{max(after['back'] for _, after in falls) / SECOND:,.0f} s"
     return f"its clock was set back by {most} on the way, or it contains two recordings"
 
 
-def _apart(one: Mapping[str, Any], two: Mapping[str, Any]) -> bool:
-    """Whether two parts of some rows have less than half of the shorter one's time in common."""
-    common = min(one["last"], two["last"]) - max(one["first"], two["first"])
-    shorter = min(part["last"] - part["first"] for part in (one, two))
-    return bool(min(one["rows"], two["rows"]) >= SOME and 2 * common < shorter)
+def _apart(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Whether two parts of some rows have less than half of the shorter part's time in common."""
+    common = min(before["last"], after["last"]) - max(before["first"], after["first"])
+    shorter = min(part["last"] - part["first"] for part in (before, after))
+    return bool(min(before["rows"], after["rows"]) >= SOME and 2 * common < shorter)
 
 
 def _places(rows: Table) -> str:
     """The first rows' numbers as people count them, from 1, and their step if it is constant."""
-    numbers = [int(one) + 1 for one in rows.select("row").limit(LOOKED_AT).arrays()["row"].tolist()]
+    numbers = [int(row) + 1 for row in rows.select("row").limit(LOOKED_AT).arrays()["row"].tolist()]
     shown = ", ".join(str(number) for number in numbers[:SHOWN])
     steps = {b - a for a, b in pairwise(numbers)}
     if len(numbers) > SHOWN:

@@ -151,7 +151,7 @@ def test_a_clock_that_was_set_back_again_and_again_makes_its_run_invalid(tmp_pat
 def test_rows_in_time_order_are_not_sorted_and_have_the_same_places(
     tmp_path: Path, starts: list[Any], in_order: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    times = [T + one if isinstance(one, int) else one for one in starts]
+    times = [T + start if isinstance(start, int) else start for start in starts]
     # A failure need not have a start.
     rows = [f"{at},{place if at else ''},{str(bool(at)).lower()}" for place, at in enumerate(times)]
     path = written(tmp_path / "a.csv", rows)

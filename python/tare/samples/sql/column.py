@@ -28,7 +28,7 @@ _BLANKS = "' \t\n\r\v\f'"
 
 
 class Kind(str):
-    """The type of a column, called as in tables/*.toml where one has the name."""
+    """The type of a column, called as in tables/*.toml where a type there has the name."""
 
     @staticmethod
     def of(sql: str) -> Kind:
@@ -80,8 +80,8 @@ class Column:
 
     def _like(self, sql: str, *others: object) -> Column:
         table = self._table
-        for one in others:
-            table = table or (one._table if isinstance(one, Column) else None)
+        for other in others:
+            table = table or (other._table if isinstance(other, Column) else None)
         return Column(sql, table)
 
     def _call(self, function: str, *others: object) -> Column:
@@ -196,7 +196,7 @@ class Column:
         return self._of()
 
     def type(self) -> Kind:
-        """Asks the engine, unless the column is one of a table whose types are known."""
+        """Asks the engine, unless it is a column of a table whose types are known."""
         return self._of().kind(self)
 
     def cast(self, kind: str) -> Column:
@@ -210,7 +210,7 @@ class Column:
         return self._like(sql, true, false)
 
     def substitute(self, values: dict[str, str]) -> Column:
-        cases = " ".join(f"WHEN {sql_of(one)} THEN {sql_of(new)}" for one, new in values.items())
+        cases = " ".join(f"WHEN {sql_of(old)} THEN {sql_of(new)}" for old, new in values.items())
         return self._like(f"CASE {self.sql} {cases} ELSE {self.sql} END")
 
     def isin(self, values: Iterable[object]) -> Column:
@@ -404,7 +404,7 @@ def least(*values: object) -> Column:
 
 
 def or_(*values: Column) -> Column:
-    return values[0]._like("(" + " OR ".join(one.sql for one in values) + ")")
+    return values[0]._like("(" + " OR ".join(value.sql for value in values) + ")")
 
 
 def function(name: str, *values: object) -> Column:
@@ -413,7 +413,7 @@ def function(name: str, *values: object) -> Column:
 
 
 def _function(name: str, values: Sequence[object]) -> Column:
-    columns = [one for one in values if isinstance(one, Column)]
+    columns = [value for value in values if isinstance(value, Column)]
     sql = f"{name}({', '.join(map(sql_of, values))})"
     return columns[0]._like(sql, *columns) if columns else Column(sql)
 
@@ -447,7 +447,9 @@ def window(
 def keys(by: Any) -> str:
     """Columns by name or as expressions, one or several, separated by commas."""
     several = by if isinstance(by, list | tuple) else [] if by is None else [by]
-    return ", ".join(identifier(one) if isinstance(one, str) else one.sql for one in several)
+    return ", ".join(
+        identifier(column) if isinstance(column, str) else column.sql for column in several
+    )
 
 
 def union(*tables: Table) -> Table:

@@ -33,7 +33,7 @@ def connect() -> Database:
 
 
 def exactly(path: Path) -> str:
-    """The path for the engine, which takes names as patterns: this one matches the file alone."""
+    """The path for an engine that takes names as patterns: this pattern matches the file alone."""
     return re.sub(r"([*?[])", r"[\1]", str(path.absolute()))
 
 

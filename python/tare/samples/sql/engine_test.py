@@ -27,7 +27,7 @@ def test_a_name_is_no_pattern(tmp_path: Path, kind: str) -> None:
             span = f'{{"startTimeUnixNano": 0, "endTimeUnixNano": {duration}}}'
             path.write_text(f'{{"resourceSpans": [{{"scopeSpans": [{{"spans": [{span}]}}]}}]}}\n')
     found = [read_load_output(folder / f"{name}.{kind}")["duration_ns"] for name in NAMES]
-    assert [one.to_pylist() for one in found] == [[n + 1] for n in range(len(NAMES))]
+    assert [column.to_pylist() for column in found] == [[n + 1] for n in range(len(NAMES))]
 
 
 def test_what_does_not_fit_into_memory_is_no_file_beside_the_users(

@@ -50,11 +50,11 @@ def of_runs(samples: Table, runs: Collection[int]) -> Table:
 def _stretches(numbers: Sequence[int]) -> list[tuple[int, int]]:
     """The first and the last of consecutive numbers; `numbers` ascend."""
     found: list[tuple[int, int]] = []
-    for one in numbers:
-        if found and one <= found[-1][1] + 1:
-            found[-1] = found[-1][0], one
+    for number in numbers:
+        if found and number <= found[-1][1] + 1:
+            found[-1] = found[-1][0], number
         else:
-            found.append((one, one))
+            found.append((number, number))
     return found
 
 

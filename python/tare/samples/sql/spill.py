@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A folder for what does not fit into memory: private, and locked while its process lives.
 
-A killed process leaves its folder behind, and the next one removes it. Other users, and containers
-with the same temporary directory, can put anything there under any name. So a folder is removed
-only if
+A killed process leaves its folder behind, and the next process removes it. Other users, and
+containers with the same temporary directory, can put anything there under any name. So a folder is
+removed only if
 - it is a folder, no symbolic link, of this user, and nobody else may enter it;
 - it holds a record of its own inode number, which Tare wrote when it made the folder;
 - no process holds the lock of the record.

@@ -119,7 +119,7 @@ def test_a_folder_of_another_user_stays(shared: Path) -> None:
 
 
 def test_links_are_not_followed(shared: Path, abandoned: Path) -> None:
-    """Neither one in the place of a folder or of its record, nor one inside of it."""
+    """Neither a link in the place of a folder or of its record, nor a link inside of it."""
     precious = looks_abandoned(shared / "precious")
     link = shared / f"{PREFIX}link"
     link.symlink_to(precious)

@@ -39,11 +39,11 @@ class Database:
         import pyarrow as pa
 
         table: pa.Table = self.con.sql(sql).to_arrow_table()
-        wide = [pa.types.is_decimal(one.type) and one.type.scale == 0 for one in table.schema]
+        wide = [pa.types.is_decimal(field.type) and field.type.scale == 0 for field in table.schema]
         if any(wide):
             types = (
-                pa.int64() if is_wide else one.type
-                for is_wide, one in zip(wide, table.schema, strict=True)
+                pa.int64() if is_wide else field.type
+                for is_wide, field in zip(wide, table.schema, strict=True)
             )
             table = table.cast(pa.schema(list(zip(table.column_names, types, strict=True))))
         return table
@@ -150,7 +150,7 @@ class Table:
         return Kind.of(self._database.raw_sql(query).fetchall()[0][1])
 
     def values(self, column: Column) -> Any:
-        """The values of an expression, or the one of an aggregate."""
+        """The values of an expression, or the value of an aggregate."""
         return self._database.query(f"SELECT {column.sql} AS value FROM {self._source}")["value"]
 
     def get_name(self) -> str:
@@ -177,7 +177,7 @@ class Table:
     def _next(
         self, tail: str, columns: Iterable[str] | Mapping[str, Kind] | None = None, *others: Table
     ) -> Table:
-        read = self._read.union(*(one._read for one in others))
+        read = self._read.union(*(table._read for table in others))
         kept: Any = self._kinds if columns is None else columns
         if not isinstance(kept, Mapping | None):
             kept = list(kept)
@@ -185,15 +185,19 @@ class Table:
 
     def _named(self, columns: Iterable[Any], named: Mapping[str, Any]) -> dict[str, str]:
         found: dict[str, str] = {}
-        for one in columns:
-            if isinstance(one, str):
-                found[one] = identifier(one)
-            elif isinstance(one, list | tuple):
-                found |= self._named(one, {})
+        for column in columns:
+            if isinstance(column, str):
+                found[column] = identifier(column)
+            elif isinstance(column, list | tuple):
+                found |= self._named(column, {})
             else:
-                found[one.get_name()] = one.sql
-        for name, one in named.items():
-            value = one(self) if callable(one) and not isinstance(one, Column) else one
+                found[column.get_name()] = column.sql
+        for name, expression in named.items():
+            value = (
+                expression(self)
+                if callable(expression) and not isinstance(expression, Column)
+                else expression
+            )
             # A text names a column, as in Ibis's select(new="old").
             found[name] = identifier(value) if isinstance(value, str) else sql_of(value)
         return found
@@ -209,7 +213,7 @@ class Table:
 
     def mutate(self, **named: Any) -> Table:
         return self.select(
-            *(one for one in self.columns if one not in named),
+            *(column for column in self.columns if column not in named),
             **{
                 name: sql
                 if isinstance(sql, Column)
@@ -221,23 +225,30 @@ class Table:
     def cast(self, kinds: Mapping[str, str]) -> Table:
         return self.select(
             **{
-                one: self[one].cast(kinds[one]) if one in kinds else self[one]
-                for one in self.columns
+                column: self[column].cast(kinds[column]) if column in kinds else self[column]
+                for column in self.columns
             }
         )
 
     def rename(self, **old: str) -> Table:
         """Columns under new names, `new="old"`."""
-        new = {one: name for name, one in old.items()}
-        return self.select(**{new.get(one, one): one for one in self.columns})
+        new = {column: name for name, column in old.items()}
+        return self.select(**{new.get(column, column): column for column in self.columns})
 
     def drop(self, *names: Any) -> Table:
-        gone = {one for name in names for one in (name if isinstance(name, list) else [name])}
-        return self.select(*(one for one in self.columns if one not in gone)) if gone else self
+        gone = {column for name in names for column in (name if isinstance(name, list) else [name])}
+        return (
+            self.select(*(column for column in self.columns if column not in gone))
+            if gone
+            else self
+        )
 
     def filter(self, *predicates: Predicate) -> Table:
-        tests = [one if isinstance(one, Column) else one(self) for one in predicates]
-        where = " AND ".join(one.sql for one in tests)
+        tests = [
+            predicate if isinstance(predicate, Column) else predicate(self)
+            for predicate in predicates
+        ]
+        where = " AND ".join(test.sql for test in tests)
         return self._next(f"FROM {self._source} WHERE {where}")
 
     def distinct(self) -> Table:
@@ -245,7 +256,7 @@ class Table:
 
     def order_by(self, *by: Any) -> Table:
         several = [
-            one for part in by for one in (part if isinstance(part, list | tuple) else [part])
+            column for part in by for column in (part if isinstance(part, list | tuple) else [part])
         ]
         return self._next(f"FROM {self._source} ORDER BY {keys(several)}")
 
@@ -255,8 +266,8 @@ class Table:
 
     def union(self, *others: Table) -> Table:
         columns = self.columns
-        queries = [self.sql, *(one.select(*columns).sql for one in others)]
-        whole = " UNION ALL ".join(f"({one})" for one in queries)
+        queries = [self.sql, *(table.select(*columns).sql for table in others)]
+        whole = " UNION ALL ".join(f"({query})" for query in queries)
         return self._next(f"FROM ({whole})", columns, *others)
 
     def count(self, where: Column | None = None) -> Aggregate:
@@ -284,10 +295,10 @@ class Table:
 
     def _join(self, kind: str, other: Table, by: Any) -> Table:
         mine, common = self.columns, [by] if isinstance(by, str) else list(by)
-        more = [one for one in other.columns if one not in common]
-        clash = {one: f"{one}_right" if one in mine else one for one in more}
+        more = [column for column in other.columns if column not in common]
+        clash = {column: f"{column}_right" if column in mine else column for column in more}
         columns = "".join(
-            f", r.{identifier(one)} AS {identifier(new)}" for one, new in clash.items()
+            f", r.{identifier(column)} AS {identifier(new)}" for column, new in clash.items()
         )
         sql = (
             f"SELECT l.*{columns} FROM {self._source} l {kind} {other._source} r"
@@ -309,7 +320,7 @@ class Table:
     def rows(self) -> list[dict[str, Any]]:
         """The rows as Python's own values: of a few, this is quicker than Arrow."""
         found = self._database.raw_sql(self.sql)
-        names = [one[0] for one in found.description]
+        names = [column[0] for column in found.description]
         return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 
     def stream(self, rows: int) -> Any:
@@ -332,9 +343,10 @@ class Groups:
         """A row a group: its keys, and aggregates."""
         table = self._table
         values = {
-            name: one(table) if not isinstance(one, Column) else one for name, one in named.items()
+            name: expression(table) if not isinstance(expression, Column) else expression
+            for name, expression in named.items()
         }
-        columns = {**self._by, **{name: one.sql for name, one in values.items()}}
+        columns = {**self._by, **{name: value.sql for name, value in values.items()}}
         grouped = f" GROUP BY {', '.join(self._by.values())}" if self._by else ""
         return table._next(
             f"SELECT {_listed(columns)} FROM {table._source}{grouped}", columns.keys()

@@ -25,8 +25,8 @@ def adjusted(evidence: Sequence[Evidence]) -> list[Evidence]:
     own = [_adjusted([evidence[place] for place in family]) for family in families]
     found = list(evidence)
     for family, p in zip(families, over_families(own), strict=True):
-        for place, one in zip(family, p.tolist(), strict=True):
-            found[place] = replace(evidence[place], p_adjusted=one)
+        for place, p_adjusted in zip(family, p.tolist(), strict=True):
+            found[place] = replace(evidence[place], p_adjusted=p_adjusted)
     return found
 
 
@@ -45,8 +45,11 @@ def family_factors(evidence: Sequence[Evidence]) -> list[float]:
                 found[place] = family_factor(whole, column, evidence[place].alpha)
             continue
         for place in family:
-            one = evidence[place]
-            freedom, tail = one.runs_baseline + one.runs_condition - 2, one.alpha / 2
+            comparison = evidence[place]
+            freedom, tail = (
+                comparison.runs_baseline + comparison.runs_condition - 2,
+                comparison.alpha / 2,
+            )
             together, alone = (student_quantile(freedom, 1 - tail / n) for n in (len(family), 1))
             found[place] = float(together / alone)
     return found
@@ -55,9 +58,9 @@ def family_factors(evidence: Sequence[Evidence]) -> list[float]:
 def _families(evidence: Sequence[Evidence]) -> list[list[int]]:
     """Places of each family's comparisons that have a p-value."""
     places: dict[Hashable, list[int]] = {}
-    for place, one in enumerate(evidence):
-        if one.p is not None:
-            places.setdefault(one.family, []).append(place)
+    for place, comparison in enumerate(evidence):
+        if comparison.p is not None:
+            places.setdefault(comparison.family, []).append(place)
     return [*places.values()]
 
 
@@ -67,7 +70,7 @@ def _adjusted(family: Sequence[Evidence]) -> Array:
 
 
 def _tables(family: Sequence[Evidence]) -> tuple[Array, Array]:
-    first, second = (_table([one.values[side] for one in family]) for side in (0, 1))
+    first, second = (_table([comparison.values[side] for comparison in family]) for side in (0, 1))
     return first, second
 
 

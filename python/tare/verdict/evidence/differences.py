@@ -66,7 +66,10 @@ def differences(
         changed += ((called.format(key), was.get(key), now.get(key)) for key in keys)
     changed += ((called, getattr(old, key), getattr(new, key)) for key, called in _SETTINGS.items())
     layers = [
-        {one.name: [_set(layer) for layer in one.layers] for one in manifest.conditions}
+        {
+            condition.name: [_set(layer) for layer in condition.layers]
+            for condition in manifest.conditions
+        }
         for manifest in (old, new)
     ]
     # Where environments are compared, each has all conditions.
@@ -102,13 +105,14 @@ def plan_tables(folder: Path) -> PlanTables:
         return PlanTables()
     service = plan.get("service")
     tables = [
-        one if isinstance(one, dict) else {"type": one} for one in _listed(plan, "environments")
+        environment if isinstance(environment, dict) else {"type": environment}
+        for environment in _listed(plan, "environments")
     ]
-    needed = [one for one in _listed(plan, "services") if isinstance(one, dict)]
+    needed = [table for table in _listed(plan, "services") if isinstance(table, dict)]
     return PlanTables(
         service if isinstance(service, dict) else {},
-        {str(one.get("name", one.get("type"))): one for one in tables},
-        {str(one.get("name")): one for one in needed},
+        {str(table.get("name", table.get("type"))): table for table in tables},
+        {str(table.get("name")): table for table in needed},
     )
 
 

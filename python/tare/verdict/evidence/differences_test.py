@@ -29,7 +29,7 @@ def between(
     was: PlanTables = PLAN,
     now: PlanTables = PLAN,
 ) -> list[str]:
-    manifests = [Manifest.model_validate(one) for one in (old, new)]
+    manifests = [Manifest.model_validate(manifest) for manifest in (old, new)]
     return differences(manifests[0], manifests[1], conditions, was, now)
 
 

@@ -131,7 +131,7 @@ class Evidence(Measured):
 
     @property
     def cut_off(self) -> bool:
-        """Whether the requests that failed may be the slowest ones: so many more of one side that
+        """Whether the requests that failed may be the slowest: so many more of one side that
         its tail is lower than it would be with them."""
         many = abs(self.failing) > CUT_OFF * (1 - TAILS.get(self.metric, 0.0))
         slower_yet = self.significant and self.failing * (self.relative or 0.0) > 0
@@ -185,4 +185,8 @@ class Evidence(Measured):
     @property
     def moved(self) -> tuple[Quantile, ...]:
         """The quantiles that differ by more than the threshold."""
-        return () if self.shape is None else tuple(one for one in self.shape.shift if one.beyond)
+        return (
+            ()
+            if self.shape is None
+            else tuple(quantile for quantile in self.shape.shift if quantile.beyond)
+        )

@@ -23,7 +23,7 @@ class LoadMismatch:
     arrivals: float
     """Relative difference of arrivals a second."""
     others: float
-    """Relative difference of the number under way, the arriving one included."""
+    """Relative difference of the number under way, the arriving span included."""
     calls: tuple[float, float] | None = None
     """Calls of the span per request of both sides, if equally many requests arrived: then it is
     the application that changed its load."""
@@ -67,11 +67,13 @@ def _difference(rates: Sequence[Sequence[float]]) -> float:
 
 def _calls(run: Run, traces: Mapping[tuple[int, str], Traced]) -> float:
     """Calls of the run's span per request with a trace; 0 if there are none."""
-    requests = [one for (number, _), one in traces.items() if number == run.run]
+    requests = [traced for (number, _), traced in traces.items() if number == run.run]
     calls = sum(
-        one.requests * one.parts[run.span].calls for one in requests if run.span in one.parts
+        traced.requests * traced.parts[run.span].calls
+        for traced in requests
+        if run.span in traced.parts
     )
-    return calls / max(1, sum(one.requests for one in requests))
+    return calls / max(1, sum(traced.requests for traced in requests))
 
 
 def holes(base: Sequence[Run], mine: Sequence[Run], paired: bool) -> tuple[str, ...]:

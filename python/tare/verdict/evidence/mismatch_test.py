@@ -123,7 +123,9 @@ def test_lost_parents_are_one_reason_with_the_option_that_allows_them(
         for span in ("order", "pay")
     ]
     judgement = judge(replace(of, runs=tuple(runs)))
-    (reason,) = {one.reason for one in judgement.comparisons if one.role == "primary"}
+    (reason,) = {
+        comparison.reason for comparison in judgement.comparisons if comparison.role == "primary"
+    }
     assert f"16 runs failed ('plain': 8 runs, the first is {where}: 2.10% of the spans" in reason
     assert f"above 1.00%: record complete traces, or allow more with {option}; 'hook'" in reason
     assert sum("lack their parent span" in line for line in judgement.warnings) == 2
@@ -182,7 +184,7 @@ def test_a_run_that_lacks_a_span_of_the_others_is_named_and_does_not_count() -> 
         run for run in of.runs if (run.span, run.condition) != ("pay", "hook") or run.block > 3
     )
     judged = judge(replace(of, runs=some))
-    whole, part = (one for one in judged.comparisons if one.role == "primary")
+    whole, part = (comparison for comparison in judged.comparisons if comparison.role == "primary")
     assert (whole.verdict, whole.runs_condition) == ("slower", 8)
     assert (part.verdict, part.runs_condition) == ("invalid", 5)
     assert "has no 'pay', but other runs of 'hook' have many" in part.reason

@@ -28,8 +28,8 @@ def outside_root(experiment: Experiment) -> Iterator[OutsideRoot]:
     None of runs without traces or round trips, or with several root spans.
     """
     traced: dict[int, dict[str, Traced]] = {}
-    for (number, name), one in experiment.traces.items():
-        traced.setdefault(number, {})[name] = one
+    for (number, name), spans in experiment.traces.items():
+        traced.setdefault(number, {})[name] = spans
     found: dict[tuple[str, str, str], list[Pair]] = {}
     for run in experiment.runs:
         if run.valid and run.span == REQUEST and (root := _root(traced.get(run.run, {}))):
@@ -37,21 +37,21 @@ def outside_root(experiment: Experiment) -> Iterator[OutsideRoot]:
             found.setdefault(place, []).append((run, traced[run.run][root]))
     for place, pairs in found.items():
         for metric in ROOT_QUANTILES:
-            known = [(run, one) for run, one in pairs if metric in run.summaries]
+            known = [(run, spans) for run, spans in pairs if metric in run.summaries]
             if known:
                 yield _over_runs(place, metric, known)
 
 
 def _root(roots: Mapping[str, Traced]) -> str | None:
     """The root span of nearly all requests."""
-    every = sum(one.requests for one in roots.values())
-    return next((name for name, one in roots.items() if one.requests >= COVERED * every), None)
+    every = sum(spans.requests for spans in roots.values())
+    return next((name for name, spans in roots.items() if spans.requests >= COVERED * every), None)
 
 
 def _over_runs(place: tuple[str, str, str], metric: str, pairs: Sequence[Pair]) -> OutsideRoot:
     environment, condition, root = place
     trips = [run.summaries[metric] for run, _ in pairs]
-    roots = [one.quantiles[metric] for _, one in pairs]
+    roots = [spans.quantiles[metric] for _, spans in pairs]
     added = [trip - root for trip, root in zip(trips, roots, strict=True)]
     difference = paired_difference(added)
     low, high = (None, None) if difference is None else difference.interval(LEVEL)

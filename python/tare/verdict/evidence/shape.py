@@ -31,29 +31,33 @@ def with_shapes(evidence: Sequence[Evidence], experiments: Sequence[Experiment])
     `experiments` has that of each. Without a shape where there are too few runs.
     """
     found = [
-        _compared(one, experiment) for one, experiment in zip(evidence, experiments, strict=True)
+        _compared(comparison, experiment)
+        for comparison, experiment in zip(evidence, experiments, strict=True)
     ]
     conditions = {key: n for n, key in enumerate(dict.fromkeys(_sides(evidence)))}
     pairs = [
         Pair(
-            one.first,
-            one.second,
-            (conditions[_side(it, it.baseline)], conditions[_side(it, it.condition)]),
+            compared.first,
+            compared.second,
+            (
+                conditions[_side(comparison, comparison.baseline)],
+                conditions[_side(comparison, comparison.condition)],
+            ),
         )
-        for it, one in zip(evidence, found, strict=True)
-        if one is not None
+        for comparison, compared in zip(evidence, found, strict=True)
+        if compared is not None
     ]
-    paired = all(one.paired for one in evidence)
+    paired = all(comparison.paired for comparison in evidence)
     shifts = iter(shift_functions(pairs, paired=paired, level=LEVEL))
     return [
-        it if one is None else replace(it, shape=one.shape(next(shifts)))
-        for it, one in zip(evidence, found, strict=True)
+        comparison if compared is None else replace(comparison, shape=compared.shape(next(shifts)))
+        for comparison, compared in zip(evidence, found, strict=True)
     ]
 
 
 def _sides(evidence: Sequence[Evidence]) -> Iterator[tuple[str, str]]:
-    for one in evidence:
-        yield from (_side(one, one.baseline), _side(one, one.condition))
+    for comparison in evidence:
+        yield from (_side(comparison, comparison.baseline), _side(comparison, comparison.condition))
 
 
 def _side(evidence: Evidence, condition: str) -> tuple[str, str]:
@@ -80,7 +84,7 @@ class _Compared:
         if shift is None:
             return None
         low, high = (
-            np.expm1(bound + [getattr(one, side) for one in self.systematic]).tolist()
+            np.expm1(bound + [getattr(error, side) for error in self.systematic]).tolist()
             for bound, side in ((shift.low, "low"), (shift.high, "high"))
         )
         bands = zip(
@@ -91,7 +95,7 @@ class _Compared:
             self.thresholds,
             strict=True,
         )
-        quantiles = tuple(Quantile(*one) for one in bands)
+        quantiles = tuple(Quantile(*band) for band in bands)
         return Shape(self.ks_p, self.ad_p, float(shift.p.min()), quantiles, self.pages, self.apart)
 
 
@@ -124,17 +128,19 @@ def _compared(evidence: Evidence, experiment: Experiment) -> _Compared | None:
     probabilities = [q for q in known if has(q, fewest)]
     if len(probabilities) < 2:
         return None
-    one, two = (
+    base_logs, mine_logs = (
         np.log([[run.quantiles[q] for q in probabilities] for run in side]) for side in (base, mine)
     )
     left = warm_up(base, mine)
     return _Compared(
-        one,
-        two,
+        base_logs,
+        mine_logs,
         probabilities,
         [
             threshold(evidence, experiment, _metric(q), baseline_ns)
-            for q, baseline_ns in zip(probabilities, np.exp(one.mean(axis=0)).tolist(), strict=True)
+            for q, baseline_ns in zip(
+                probabilities, np.exp(base_logs.mean(axis=0)).tolist(), strict=True
+            )
         ],
         [rounding(base, mine, partial(_quantile, q)) + left for q in probabilities],
         ks,
@@ -158,7 +164,7 @@ def _matrices(distances: Distances | None, runs: Sequence[Run]) -> dict[str, Arr
 
 
 def _metric(q: float) -> str:
-    """The metric whose limit holds for a quantile: the next one towards the tail."""
+    """The metric whose limit holds for a quantile: the next metric towards the tail."""
     return next(name for name in LATENCIES if name.startswith("p") and float(name[1:]) >= 100 * q)
 
 
@@ -185,7 +191,7 @@ def _pages(first: Sequence[Run], second: Sequence[Run]) -> tuple[Page, ...]:
             return ()
         shares.append(float(np.mean(known)))
     chances = (meets_slowest(PAGES, share).tolist() for share in shares)
-    return tuple(Page(*one) for one in zip(PAGES, *chances, strict=True))
+    return tuple(Page(*page) for page in zip(PAGES, *chances, strict=True))
 
 
 def _runs(experiment: Experiment, evidence: Evidence, condition: str) -> dict[tuple[int, int], Run]:

@@ -31,7 +31,7 @@ it falls to: for a decay with a time constant as long as the window it is 1.6 ti
 FINE = 1e-4
 """Steps that are a smaller share of a value move it by less than is ever judged."""
 HIGH = 0.9
-"""Beyond a quantile from this one on, a tenth of `FEW` is still some."""
+"""Beyond a quantile from this on, a tenth of `FEW` is still some."""
 DISTINCT = 3
 """Steps whose directions are tried in all combinations; of more, only the coarsest are."""
 
@@ -50,7 +50,7 @@ class Systematic:
         return max(-self.low, self.high)
 
     def __add__(self, other: Systematic) -> Systematic:
-        largest = max(self, other, key=lambda one: one.high - one.low)
+        largest = max(self, other, key=lambda error: error.high - error.low)
         return Systematic(self.low + other.low, self.high + other.high, largest.cause)
 
 
@@ -91,7 +91,7 @@ def _inside(run: Run, value: float) -> tuple[float, float]:
     """How far a value may lie from where it was put inside of its step, in logs: down and up.
 
     It was put there by how many requests are beyond both ends of the step. Where next to none is
-    beyond an end, the value may lie anywhere towards the other one.
+    beyond an end, the value may lie anywhere towards the other end.
     """
     step = run.step_ns
     if step <= FINE * value or FEW not in run.quantiles:
@@ -120,7 +120,7 @@ def warm_up(first: Sequence[Run], second: Sequence[Run]) -> Systematic:
     sides = (first, second)
     falls = [np.array([run.drift for run in side if run.drift is not None]) for side in sides]
     if unlike([[run.answered for run in side] for side in sides]):
-        most = SETTLING * max(_upper(one) for one in falls)
+        most = SETTLING * max(_upper(drifts) for drifts in falls)
         return Systematic(-most, most, "warm-up")
     difference = welch_difference(*falls)
     if difference is None or difference.p > 1 - LEVEL:

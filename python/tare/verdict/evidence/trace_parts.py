@@ -64,11 +64,13 @@ class _Sides:
             for place in range(len(values))
         ]
 
-    def _change(self, one: Array, two: Array) -> Change:
-        mean, other = float(one.mean()), float(two.mean())
-        difference = paired_difference(two - one) if self.paired else welch_difference(one, two)
+    def _change(self, first: Array, second: Array) -> Change:
+        baseline, condition = float(first.mean()), float(second.mean())
+        difference = (
+            paired_difference(second - first) if self.paired else welch_difference(first, second)
+        )
         bounds = (None, None) if difference is None else difference.interval(LEVEL)
-        return Change(mean, other, other - mean, *bounds)
+        return Change(baseline, condition, condition - baseline, *bounds)
 
 
 def compared_traces(experiment: Experiment, alarming: Collection[str]) -> Iterator[TraceComparison]:
@@ -84,9 +86,9 @@ def compared_traces(experiment: Experiment, alarming: Collection[str]) -> Iterat
             for root in roots if condition != experiment.baseline else ():
                 sides = _sides(experiment, here, condition, root)
                 if sides.baseline and sides.condition:
-                    one = _compared(experiment, environment, condition, root, sides)
-                    found.append(_forbidden(one) if environment in alarming else one)
-    yield from sorted(found, key=lambda one: -sum(one.requests))
+                    comparison = _compared(experiment, environment, condition, root, sides)
+                    found.append(_forbidden(comparison) if environment in alarming else comparison)
+    yield from sorted(found, key=lambda comparison: -sum(comparison.requests))
 
 
 def _sides(experiment: Experiment, runs: Sequence[Run], condition: str, root: str) -> _Sides:
@@ -94,7 +96,7 @@ def _sides(experiment: Experiment, runs: Sequence[Run], condition: str, root: st
         {
             key: traced
             for key, run in by_block(
-                [one for one in runs if one.condition == name and one.span == root]
+                [run for run in runs if run.condition == name and run.span == root]
             ).items()
             if (traced := experiment.traces.get((run.run, root))) is not None
         }
@@ -120,7 +122,7 @@ def _compared(
             lambda part: part.calls,
         )
     ]
-    parts = [SpanPart(*one) for one in zip(spans, *columns, strict=True)]
+    parts = [SpanPart(*row) for row in zip(spans, *columns, strict=True)]
     structures = _structures(experiment, sides)
     verdict, reason = _mix(structures, parts, sides, experiment.budget, experiment.alpha)
     return TraceComparison(
@@ -130,7 +132,7 @@ def _compared(
         root=root,
         requests=(_requests(sides.baseline), _requests(sides.condition)),
         mean_ns=mean,
-        parts=tuple(sorted(parts, key=lambda one: -abs(one.critical_ns.difference))),
+        parts=tuple(sorted(parts, key=lambda part: -abs(part.critical_ns.difference))),
         structures=structures,
         verdict=verdict,
         reason=reason,
@@ -153,21 +155,26 @@ def _broken(side: Mapping[Key, Traced]) -> float:
 def _structures(experiment: Experiment, sides: _Sides) -> tuple[StructureShare, ...]:
     """The share of each structure; rare structures are added up."""
     named = dict.fromkeys(
-        one
+        structure
         for side in (sides.baseline, sides.condition)
         for run in side.values()
-        for one in run.structures
-        if one != OTHER
+        for structure in run.structures
+        if structure != OTHER
     )
     ours, theirs = (
-        {one: float(np.mean([_share(run, [one]) for run in side.values()])) for one in named}
+        {
+            structure: float(np.mean([_share(run, [structure]) for run in side.values()]))
+            for structure in named
+        }
         for side in (sides.baseline, sides.condition)
     )
-    common = [one for one in named if max(ours[one], theirs[one]) >= RARE]
-    common.sort(key=lambda one: -(ours[one] + theirs[one]))
+    common = [structure for structure in named if max(ours[structure], theirs[structure]) >= RARE]
+    common.sort(key=lambda structure: -(ours[structure] + theirs[structure]))
     usual = experiment.structures[max(named, key=ours.__getitem__)]
-    values = [partial(_share, structures=(one,)) for one in common]
-    texts = [_calls(experiment.structures[one], usual, experiment.calls) for one in common]
+    values = [partial(_share, structures=(structure,)) for structure in common]
+    texts = [
+        _calls(experiment.structures[structure], usual, experiment.calls) for structure in common
+    ]
     rest = partial(_rest, structures=common)
     if any(part.max() > NONE for part in sides.table([rest])):
         values.append(rest)
@@ -177,7 +184,7 @@ def _structures(experiment: Experiment, sides: _Sides) -> tuple[StructureShare, 
 
 
 def _share(run: Traced, structures: Sequence[int]) -> float:
-    return sum(run.structures.get(one, 0) for one in structures) / run.requests
+    return sum(run.structures.get(structure, 0) for structure in structures) / run.requests
 
 
 def _rest(run: Traced, structures: Sequence[int]) -> float:
@@ -198,7 +205,7 @@ def _calls(own: frozenset[int], usual: frozenset[int], calls: Mapping[int, Call]
 
 
 def _outermost(numbers: frozenset[int], calls: Mapping[int, Call]) -> list[str]:
-    return sorted({calls[one].span for one in numbers if calls[one].caller not in numbers})
+    return sorted({calls[number].span for number in numbers if calls[number].caller not in numbers})
 
 
 def _mix(
@@ -208,10 +215,10 @@ def _mix(
     budget: float,
     alpha: float,
 ) -> tuple[MixWord, str]:
-    """Whether requests call other spans, or the same ones more or less often, and why."""
+    """Whether requests call other spans, or the same spans more or less often, and why."""
     least = LEAST_PAIRED if sides.paired else LEAST_UNPAIRED
     runs = min(len(sides.baseline), len(sides.condition))
-    moved = [one for one in structures if _moved(one.share, budget, alpha)]
+    moved = [structure for structure in structures if _moved(structure.share, budget, alpha)]
     largest = _described(_largest(moved or structures))
     if runs < least:
         return (
@@ -227,8 +234,8 @@ def _mix(
         if _moved(calls, limit, alpha)
     ]
     if often:
-        return "changed", _called(max(often, key=lambda one: abs(one.calls.difference)))
-    if not all(_inside(one.share, budget) for one in structures):
+        return "changed", _called(max(often, key=lambda part: abs(part.calls.difference)))
+    if not all(_inside(structure.share, budget) for structure in structures):
         return "inconclusive", f"neither a change nor its absence is shown: {largest}"
     unsure = [
         part
@@ -236,7 +243,7 @@ def _mix(
         if calls.difference and not _inside(calls, limit)
     ]
     if unsure:
-        largest = _called(max(unsure, key=lambda one: abs(one.calls.difference)))
+        largest = _called(max(unsure, key=lambda part: abs(part.calls.difference)))
         return "inconclusive", f"neither a change nor its absence is shown: {largest}"
     return "unchanged", f"every structure within {percent(budget, signed=False)} of requests"
 
@@ -248,8 +255,8 @@ def _called(part: SpanPart) -> str:
 
 def _largest(structures: Sequence[StructureShare]) -> StructureShare:
     """The structure whose share differs most: a structure with other calls, if there is one."""
-    others = [one for one in structures if one.calls != USUAL]
-    return max(others or structures, key=lambda one: abs(one.share.difference))
+    others = [structure for structure in structures if structure.calls != USUAL]
+    return max(others or structures, key=lambda structure: abs(structure.share.difference))
 
 
 def _moved(share: Change, budget: float, alpha: float) -> bool:
@@ -268,16 +275,16 @@ def _inside(share: Change, budget: float) -> bool:
     )
 
 
-def _described(one: StructureShare) -> str:
-    share = one.share
+def _described(structure: StructureShare) -> str:
+    share = structure.share
     before, after = (percent(part, signed=False) for part in (share.baseline, share.condition))
     interval = ""
     if share.low is not None and share.high is not None:
         low, high = (change(bound, "share") for bound in (share.low, share.high))
         interval = f" ({low.partition(' ')[0]} to {high})"
-    return f"requests {one.calls}: {before} -> {after}{interval}"
+    return f"requests {structure.calls}: {before} -> {after}{interval}"
 
 
-def _forbidden(one: TraceComparison) -> TraceComparison:
+def _forbidden(comparison: TraceComparison) -> TraceComparison:
     why = "the control of this environment found a difference where there is none"
-    return replace(one, verdict="invalid", reason=why)
+    return replace(comparison, verdict="invalid", reason=why)

@@ -43,24 +43,24 @@ def traced(pay: float = 400, own: float = 600, **shares: float) -> Traced:
 
 def experiment(old: list[Traced], new: list[Traced], *, paired: bool = True) -> Experiment:
     numbered = [
-        (2 * block + side, condition, block + 1, one)
+        (2 * block + side, condition, block + 1, trace)
         for side, (condition, runs) in enumerate((("old", old), ("new", new)))
-        for block, one in enumerate(runs)
+        for block, trace in enumerate(runs)
     ]
     return Experiment(
         runs=tuple(run(number, condition, block) for number, condition, block, _ in numbered),
         baseline="old",
         paired=paired,
         budget=0.03,
-        traces={(number, ROOT): one for number, _, _, one in numbered},
+        traces={(number, ROOT): trace for number, _, _, trace in numbered},
         structures=STRUCTURES,
         calls=CALLS,
     )
 
 
 def compared(of: Experiment) -> TraceComparison:
-    (one,) = compared_traces(of, ())
-    return one
+    (comparison,) = compared_traces(of, ())
+    return comparison
 
 
 @pytest.mark.parametrize("paired", [True, False])
@@ -70,12 +70,12 @@ def test_the_parts_of_a_difference_sum_to_it(paired: bool) -> None:
         [traced(pay * generator.normal(1, 0.01), 600 * generator.normal(1, 0.01)) for _ in range(8)]
         for pay in (400, 440)
     ]
-    one = compared(experiment(*sides, paired=paired))
-    assert one.root == ROOT
-    assert one.requests == (8_000, 8_000)
-    assert [part.span for part in one.parts] == ["pay", ROOT]
-    pay, own = (part.critical_ns for part in one.parts)
-    assert pay.difference + own.difference == pytest.approx(one.mean_ns.difference)
+    comparison = compared(experiment(*sides, paired=paired))
+    assert comparison.root == ROOT
+    assert comparison.requests == (8_000, 8_000)
+    assert [part.span for part in comparison.parts] == ["pay", ROOT]
+    pay, own = (part.critical_ns for part in comparison.parts)
+    assert pay.difference + own.difference == pytest.approx(comparison.mean_ns.difference)
     assert pay.low is not None
     assert pay.high is not None
     assert own.low is not None
@@ -89,18 +89,18 @@ def test_the_parts_of_a_difference_sum_to_it(paired: bool) -> None:
 
 def test_a_span_of_one_side_alone() -> None:
     new = [replace(traced(), parts={**traced().parts, "retry": Part(50, 50, 0.5)})] * 2
-    one = compared(experiment([traced()] * 2, new))
-    retry = next(part for part in one.parts if part.span == "retry")
+    comparison = compared(experiment([traced()] * 2, new))
+    retry = next(part for part in comparison.parts if part.span == "retry")
     assert (retry.critical_ns.baseline, retry.critical_ns.condition) == (0, 50)
     assert retry.calls.difference == 0.5
 
 
 def test_one_run_has_values_and_no_interval() -> None:
-    one = compared(experiment([traced()], [traced(pay=500, without=0.5)]))
-    assert one.mean_ns.difference == 100
-    assert (one.mean_ns.low, one.mean_ns.p_adjusted) == (None, None)
-    assert one.verdict == "inconclusive"
-    assert one.reason == (
+    comparison = compared(experiment([traced()], [traced(pay=500, without=0.5)]))
+    assert comparison.mean_ns.difference == 100
+    assert (comparison.mean_ns.low, comparison.mean_ns.p_adjusted) == (None, None)
+    assert comparison.verdict == "inconclusive"
+    assert comparison.reason == (
         f"1 run per condition; a verdict needs {LEAST_PAIRED}: requests without 'cache':"
         " 0.00 % -> 50.0 %"
     )
@@ -111,11 +111,11 @@ def mixes(
 ) -> Experiment:
     """Runs whose share of requests without a call scatters from one run to the next."""
 
-    def one(share: float) -> Traced:
+    def mix(share: float) -> Traced:
         level = np.clip(share + generator.normal(0, scatter), 0, 1)
         return traced(without=generator.binomial(1_000, level) / 1_000)
 
-    return experiment(*([one(share) for _ in range(runs)] for share in shares))
+    return experiment(*([mix(share) for _ in range(runs)] for share in shares))
 
 
 @pytest.mark.exhaustive
@@ -136,30 +136,30 @@ def test_mixes_that_are_alike_rarely_change(runs: int, scatter: float) -> None:
 def test_a_mix_that_changes_is_seen(shares: tuple[float, float]) -> None:
     generator = np.random.default_rng(7)
     found = [compared(mixes(generator, shares, 8, 0.01)) for _ in range(50)]
-    assert sum(one.verdict == "changed" for one in found) >= 45
+    assert sum(comparison.verdict == "changed" for comparison in found) >= 45
 
 
 def test_structures_are_named_by_how_they_differ_from_the_usual_one() -> None:
     old = [traced(without=0.2, other=0.01)] * 6
     new = [traced(without=0.2, retried=0.3, other=0.02)] * 6
-    one = compared(experiment(old, new))
-    assert [(shape.calls, round(shape.share.condition, 9)) for shape in one.structures] == [
+    comparison = compared(experiment(old, new))
+    assert [(shape.calls, round(shape.share.condition, 9)) for shape in comparison.structures] == [
         ("with the usual calls", 0.48),
         ("without 'cache'", 0.2),
         ("with 'retry'", 0.3),
         ("with rare calls", 0.02),
     ]
-    assert one.verdict == "changed"
-    assert one.reason == "requests with 'retry': 0.00 % -> 30.0 % (+30.0 to +30.0 points)"
+    assert comparison.verdict == "changed"
+    assert comparison.reason == "requests with 'retry': 0.00 % -> 30.0 % (+30.0 to +30.0 points)"
 
 
 def test_an_alarm_of_the_control_forbids_a_verdict() -> None:
-    (one,) = compared_traces(experiment([traced()] * 6, [traced(without=0.5)] * 6), {""})
-    assert one.verdict == "invalid"
+    (comparison,) = compared_traces(experiment([traced()] * 6, [traced(without=0.5)] * 6), {""})
+    assert comparison.verdict == "invalid"
 
 
 def test_runs_that_do_not_count_have_no_traces() -> None:
     of = experiment([traced()] * 6, [traced()] * 6)
     bad = replace(of.runs[0], valid=False, reason="crashed")
-    one = compared(replace(of, runs=(bad, *of.runs[1:])))
-    assert one.requests == (5_000, 5_000), "its partner does not count either"
+    comparison = compared(replace(of, runs=(bad, *of.runs[1:])))
+    assert comparison.requests == (5_000, 5_000), "its partner does not count either"

@@ -54,8 +54,14 @@ def warm_up_difference(
     if experiment.paired:
         both = sorted(first.keys() & second.keys())
         first, second = ({key: side[key] for key in both} for side in (first, second))
-    one, two = (np.array([log(part.mean_ns) for part in side.values()]) for side in (first, second))
-    difference = paired_difference(two - one) if experiment.paired else welch_difference(one, two)
+    first_logs, second_logs = (
+        np.array([log(part.mean_ns) for part in side.values()]) for side in (first, second)
+    )
+    difference = (
+        paired_difference(second_logs - first_logs)
+        if experiment.paired
+        else welch_difference(first_logs, second_logs)
+    )
     if difference is None:
         return None
     low, high = difference.interval(LEVEL)

@@ -133,14 +133,16 @@ def threshold(blank: Evidence, experiment: Experiment, metric: str, baseline_ns:
 
 
 def _measured(blank: Evidence) -> Evidence:
-    one, two = _arrays(blank)
-    shift = float(two.mean() - one.mean())
-    baseline, condition = exp(float(one.mean())), exp(float(two.mean()))
+    first, second = _arrays(blank)
+    shift = float(second.mean() - first.mean())
+    baseline, condition = exp(float(first.mean())), exp(float(second.mean()))
     measured = replace(
         blank, baseline_value=baseline, condition_value=condition, relative=expm1(shift)
     )
     difference: Difference | None
-    difference = paired_difference(two - one) if blank.paired else welch_difference(one, two)
+    difference = (
+        paired_difference(second - first) if blank.paired else welch_difference(first, second)
+    )
     if difference is None:
         return measured
     low, high = difference.interval(LEVEL)
@@ -150,7 +152,7 @@ def _measured(blank: Evidence) -> Evidence:
         measured,
         low=expm1(low + unsure.low),
         high=expm1(high + unsure.high),
-        p=sign_flip(two - one) if blank.paired else label_permutation(one, two),
+        p=sign_flip(second - first) if blank.paired else label_permutation(first, second),
         p_t=difference.p,
         p_equivalent=equivalence_p(difference, *bounds) if bounds[0] < bounds[1] else 1.0,
     )
@@ -182,9 +184,11 @@ def with_outlook(evidence: Evidence, family: float = 1.0) -> Evidence:
     """
     if evidence.p is None or evidence.unit == "share":
         return evidence
-    one, two = _arrays(evidence)
-    evidence = replace(evidence, effect_sizes=_effect_sizes(one, two, evidence.paired))
-    spread = spread_of_differences(two - one) if evidence.paired else pooled_spread(one, two)
+    first, second = _arrays(evidence)
+    evidence = replace(evidence, effect_sizes=_effect_sizes(first, second, evidence.paired))
+    spread = (
+        spread_of_differences(second - first) if evidence.paired else pooled_spread(first, second)
+    )
     if spread is None or evidence.runs < evidence.least:
         return evidence
     design = Design(
@@ -196,7 +200,7 @@ def with_outlook(evidence: Evidence, family: float = 1.0) -> Evidence:
         family,
     )
     least = design.detectable(evidence.runs)
-    seen = abs(float(two.mean() - one.mean()))
+    seen = abs(float(second.mean() - first.mean()))
     to_see = seen > log1p(evidence.threshold)
     needed = design.runs_to_see(seen) if to_see else design.runs_to_show(seen)
     return replace(
@@ -208,15 +212,15 @@ def with_outlook(evidence: Evidence, family: float = 1.0) -> Evidence:
 
 
 def _arrays(evidence: Evidence) -> tuple[Array, Array]:
-    one, two = (np.array([*side.values()]) for side in evidence.values)
-    return one, two
+    first, second = (np.array([*side.values()]) for side in evidence.values)
+    return first, second
 
 
-def _effect_sizes(one: Array, two: Array, paired: bool) -> EffectSizes | None:
-    delta, superiority = cliffs_delta(one, two), vargha_delaney(one, two)
+def _effect_sizes(first: Array, second: Array, paired: bool) -> EffectSizes | None:
+    delta, superiority = cliffs_delta(first, second), vargha_delaney(first, second)
     if delta is None or superiority is None:
         return None
-    found = paired_shift(two - one, LEVEL) if paired else unpaired_shift(one, two, LEVEL)
+    found = paired_shift(second - first, LEVEL) if paired else unpaired_shift(first, second, LEVEL)
     low, high = (None, None) if found.interval is None else map(expm1, found.interval)
     return EffectSizes(delta, superiority, expm1(found.estimate), low, high, found.level)
 
@@ -272,6 +276,6 @@ def _values(runs: Sequence[Run], metric: str) -> Values:
         for key, run in by_block(runs).items()
         if not _disturbed([run], metric)
     }
-    known = {key: one for key, one in values.items() if one is not None and isfinite(one)}
+    known = {key: value for key, value in values.items() if value is not None and isfinite(value)}
     # The share of failed requests is often 0, which has no logarithm; that of the others is not.
-    return {key: 1 - one for key, one in known.items()} if metric == ERROR_RATE else known
+    return {key: 1 - value for key, value in known.items()} if metric == ERROR_RATE else known

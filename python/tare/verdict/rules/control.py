@@ -34,7 +34,9 @@ def controls(experiment: Experiment) -> tuple[Control, ...]:
             for runs in spans.values()
             for metric in (*LATENCIES, CPU)
         ]
-        known = [(one, one.p_t) for one in evidence if one.p_t is not None]
+        known = [
+            (comparison, comparison.p_t) for comparison in evidence if comparison.p_t is not None
+        ]
         if known:
             adjusted = holm([p for _, p in known]).tolist()
             p, (least, _) = min(zip(adjusted, known, strict=True), key=lambda pair: pair[0])

@@ -22,26 +22,30 @@ def hits(judgement: Judgement, words: Iterable[str]) -> list[tuple[str, str]]:
     """
     wanted = set() if judgement.smoke else set(words)
     found: list[tuple[str, str]] = []
-    for one in judgement.comparisons:
-        if one.role != "primary":
+    for comparison in judgement.comparisons:
+        if comparison.role != "primary":
             continue
-        part = _slower_part(one)
-        word = "slower" if part else one.verdict
+        part = _slower_part(comparison)
+        word = "slower" if part else comparison.verdict
         if word in wanted:
-            found.append((word, _said(one, part)))
+            found.append((word, _said(comparison, part)))
     return found
 
 
-def _slower_part(one: Comparison) -> Quantile | None:
+def _slower_part(comparison: Comparison) -> Quantile | None:
     """The quantile that got slower by most, beyond the threshold, of a distribution that moved."""
-    if one.verdict != "shape-changed" or one.shape is None:
+    if comparison.verdict != "shape-changed" or comparison.shape is None:
         return None
-    slower = [part for part in one.shape.shift if part.beyond > 0]
+    slower = [part for part in comparison.shape.shift if part.beyond > 0]
     return max(slower, key=lambda part: part.relative, default=None)
 
 
-def _said(one: Comparison, part: Quantile | None) -> str:
+def _said(comparison: Comparison, part: Quantile | None) -> str:
     if part is not None:
-        return f"{one.title} is shape-changed, p{100 * part.q:g} {percent(part.relative)}"
-    effect = "" if one.relative is None else f", {one.metric} {percent(one.relative)}"
-    return f"{one.title} is {one.verdict}{effect}"
+        return f"{comparison.title} is shape-changed, p{100 * part.q:g} {percent(part.relative)}"
+    effect = (
+        ""
+        if comparison.relative is None
+        else f", {comparison.metric} {percent(comparison.relative)}"
+    )
+    return f"{comparison.title} is {comparison.verdict}{effect}"

@@ -33,13 +33,13 @@ def without_odd(experiment: Experiment) -> Experiment:
     """Makes runs invalid that were no measurement by what they recorded.
 
     More than `max_errors` of their rows are no requests or took no time, or of their spans have
-    lost the one around; or their load fell behind its rate.
+    lost the span around; or their load fell behind its rate.
     """
     return _without(experiment, _odd)
 
 
 def with_lost_spans(experiment: Experiment) -> Experiment:
-    """Adds an invalid run of a span wherever one lacks it that its condition's other runs have.
+    """Adds an invalid run of a span wherever a run lacks it that its condition's other runs have.
 
     A span that others have but a few of may be absent by chance.
     """

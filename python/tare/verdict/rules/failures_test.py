@@ -13,10 +13,10 @@ def failing(count: int, errors: int) -> Experiment:
     """Eight blocks of 5,000 requests, the first `count` runs of the hook with `errors` failures."""
     whole = blocks(noisy(1.0))
     runs = tuple(
-        replace(one, errors=errors, endpoint=f"{one.run}.csv")
-        if one.condition == "hook" and one.block <= count
-        else one
-        for one in whole.runs
+        replace(run, errors=errors, endpoint=f"{run.run}.csv")
+        if run.condition == "hook" and run.block <= count
+        else run
+        for run in whole.runs
     )
     return replace(whole, runs=runs)
 

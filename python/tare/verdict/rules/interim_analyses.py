@@ -16,7 +16,7 @@ _ORDINALS = {2: "second", 3: "third"}
 
 
 def interim_analyses(experiment: Experiment, comparisons: int) -> Iterator[str]:
-    """The false-alarm rate of all looks together; `comparisons` share that of one."""
+    """The false-alarm rate of all looks together; `comparisons` share that of one look."""
     looks = experiment.looks
     if len(looks) < 2 or not comparisons:
         return

@@ -80,7 +80,7 @@ def own_load(evidence: Evidence) -> str:
 
 
 def biased(evidence: Evidence) -> str:
-    """That the runs that are left may be the better ones."""
+    """That the runs that are left may be the better runs."""
     if evidence.holes:
         have = "has" if len(evidence.holes) == 1 else "have"
         return (
@@ -192,9 +192,9 @@ def unchanged(evidence: Evidence) -> str:
 def _shown_up_to(evidence: Evidence) -> str:
     """Up to which quantile that holds, and the first for which it is not shown."""
     shift = () if evidence.shape is None else evidence.shape.shift
-    above = [one for one in shift if one.q >= MEDIAN]
-    unshown = next((one for one in above if not one.inside), None)
-    shown = [one.q for one in above if unshown is None or one.q < unshown.q]
+    above = [quantile for quantile in shift if quantile.q >= MEDIAN]
+    unshown = next((quantile for quantile in above if not quantile.inside), None)
+    shown = [quantile.q for quantile in above if unshown is None or quantile.q < unshown.q]
     if not shown:
         return ""
     upto = f"; unchanged up to {_quantile(shown[-1])}"
@@ -210,10 +210,11 @@ def _quantile(q: float) -> str:
 
 def shape_changed(evidence: Evidence) -> str:
     """Which other part of the distribution moved."""
-    most = sorted(evidence.moved, key=lambda one: -abs(one.relative))[:SHOWN]
+    most = sorted(evidence.moved, key=lambda quantile: -abs(quantile.relative))[:SHOWN]
     moved = " and ".join(
-        f"{_quantile(one.q)} by {percent(one.relative)} ({percent(one.low)} to {percent(one.high)})"
-        for one in sorted(most, key=lambda one: one.q)
+        f"{_quantile(quantile.q)} by {percent(quantile.relative)}"
+        f" ({percent(quantile.low)} to {percent(quantile.high)})"
+        for quantile in sorted(most, key=lambda quantile: quantile.q)
     )
     stays = f"stays within {_bound(evidence)}" if evidence.equivalent else "shows no clear change"
     return f"{_subject(evidence)} {stays}, but the distribution moved: {moved}."
@@ -286,15 +287,15 @@ def _effect(evidence: Evidence) -> str:
 
 def _values(evidence: Evidence) -> str:
     return " -> ".join(
-        value(one or 0.0, evidence.unit)
-        for one in (evidence.baseline_value, evidence.condition_value)
+        value(mean or 0.0, evidence.unit)
+        for mean in (evidence.baseline_value, evidence.condition_value)
     )
 
 
 def _range(evidence: Evidence) -> str:
     if evidence.low is None or evidence.high is None:
         return " (no interval)"
-    low, high = (change(one, evidence.unit) for one in (evidence.low, evidence.high))
+    low, high = (change(bound, evidence.unit) for bound in (evidence.low, evidence.high))
     return f" ({low} to {high})"
 
 

@@ -21,13 +21,13 @@ Pair = tuple[str, float, float]
 def units(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
     """One line about the first pair of times that are a step from unit to unit apart, if any.
 
-    Stated units are believed: one of the pair is from a file without one.
+    Stated units are believed: one of the pair is from a file without a unit.
     """
     assumed = next((run.assumed_unit for run in runs if run.assumed_unit), None)
     for span in dict.fromkeys(run.span for run in runs):
         known = [run for run in runs if run.span == span and run.summaries.get("p50", 0) > 0]
-        for what, one, other in _pairs([run for run in known if run.valid], experiment.baseline):
-            if times := _step(one, other):
+        for what, first, second in _pairs([run for run in known if run.valid], experiment.baseline):
+            if times := _step(first, second):
                 yield (
                     f"no unit is stated, so {assumed} was assumed, and {what} are about {times:,}"
                     " times apart: if some are in another unit, convert them, or state the unit"
@@ -57,10 +57,10 @@ def _pairs(runs: Sequence[Run], baseline: str) -> Iterator[Pair]:
             yield f"'{name}' and '{baseline}'", median(values), median(medians[baseline])
 
 
-def _step(one: float, other: float) -> int | None:
+def _step(first: float, second: float) -> int | None:
     """1,000, a million or 10^9 where two times are about as many times apart, else None."""
-    if min(one, other) <= 0:
+    if min(first, second) <= 0:
         return None
-    apart = abs(log10(other / one))
+    apart = abs(log10(second / first))
     nearest = min(STEPS, key=lambda step: abs(apart - step))
     return int(10**nearest) if abs(apart - nearest) < TOLERANCE else None

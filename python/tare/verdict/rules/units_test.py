@@ -24,7 +24,7 @@ def latencies(seed: int) -> Array:
 
 def judged(
     folder: Path,
-    change: Change = lambda one: one,
+    change: Change = lambda values: values,
     *,
     headers: Mapping[str, str] | None = None,
     asked: Asked = NOTHING,
@@ -45,7 +45,7 @@ def judged(
 
 
 def verdict(judgement: Judgement) -> str:
-    (found,) = (one for one in judgement.comparisons if one.metric == "p50")
+    (found,) = (comparison for comparison in judgement.comparisons if comparison.metric == "p50")
     return found.verdict
 
 
@@ -54,13 +54,13 @@ def suspicions(judgement: Judgement) -> list[str]:
 
 
 def times(factor: float) -> Change:
-    return lambda one: factor * one
+    return lambda values: factor * values
 
 
 def in_parts(factor: float, share: float) -> Change:
-    def change(one: Array) -> Array:
-        changed = one.copy()
-        changed[: round(share * one.size)] *= factor
+    def change(values: Array) -> Array:
+        changed = values.copy()
+        changed[: round(share * values.size)] *= factor
         return changed
 
     return change
@@ -97,7 +97,7 @@ def test_a_stated_unit_is_believed(
 @pytest.mark.parametrize("unit", [None, "ms"])
 def test_a_cache_with_a_few_fast_hits_is_judged(tmp_path: Path, unit: str | None) -> None:
     hits = in_parts(1e-3, 0.05)
-    judgement = judged(tmp_path, lambda one: hits(1.3 * one), asked=Asked(unit=unit))
+    judgement = judged(tmp_path, lambda values: hits(1.3 * values), asked=Asked(unit=unit))
     assert verdict(judgement) == "slower"
     assert not suspicions(judgement)
 
@@ -124,7 +124,7 @@ def test_other_effects_are_no_suspicion(tmp_path: Path, factor: float) -> None:
 
 def test_each_condition_can_have_its_own_unit(tmp_path: Path) -> None:
     judgement = judged(tmp_path, times(1_300), asked=Asked(unit="ms", units={"new": "us"}))
-    (found,) = (one for one in judgement.comparisons if one.metric == "p50")
+    (found,) = (comparison for comparison in judgement.comparisons if comparison.metric == "p50")
     assert found.relative == pytest.approx(0.3, abs=0.02)
 
 

@@ -149,7 +149,7 @@ def errors(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
     listed = ", ".join(
         f"'{name}' {failed:,} of {sent:,} ({percent(failed / sent if sent else 0, signed=False)})"
         for name, (failed, sent) in sorted(
-            totals.items(), key=lambda one: one[0] != experiment.baseline
+            totals.items(), key=lambda total: total[0] != experiment.baseline
         )
     )
     yield Note(f"failed requests, which have no latency: {listed}")
@@ -233,7 +233,7 @@ def lag(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
 
 
 def orphans(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:  # noqa: ARG001
-    """Spans without the one around them, in runs that count."""
+    """Spans without the span around them, in runs that count."""
     shares = {run.run: run.conduct.orphans for run in runs if run.valid and run.conduct.orphans > 0}
     if not shares:
         return
@@ -260,9 +260,9 @@ def _most(runs: Sequence[Run]) -> str:
 def disagreement(evidence: Sequence[Evidence]) -> Iterator[str]:
     """Mean and median on different sides of zero: the direction depends on what is asked."""
     places: dict[tuple[str, str, str], dict[str, float | None]] = {}
-    for one in evidence:
-        place = one.environment, one.condition, one.span
-        places.setdefault(place, {})[one.metric] = one.relative
+    for comparison in evidence:
+        place = comparison.environment, comparison.condition, comparison.span
+        places.setdefault(place, {})[comparison.metric] = comparison.relative
     for (environment, condition, span), effects in places.items():
         median, mean = effects.get("p50"), effects.get("mean")
         if median is not None and mean is not None and median * mean < 0:

@@ -100,7 +100,7 @@ def call(request: dict[str, Any], _connection: socket.socket, _lines: BinaryIO) 
         )
     except OSError as error:
         return {"error": f"{request['words'][0]}: {error.strerror}"}
-    texts = (one.decode(errors="replace") for one in (done.stdout, done.stderr))
+    texts = (output.decode(errors="replace") for output in (done.stdout, done.stderr))
     return {"code": done.returncode, **dict(zip(("stdout", "stderr"), texts, strict=True))}
 
 

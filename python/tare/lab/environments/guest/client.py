@@ -2,7 +2,7 @@
 """Represents a program of a virtual machine on this host: passes signals on, and ends as it ends.
 
 It runs as a script, with the standard library alone:
-`client.py TOKEN_FILE ADDRESS REQUEST_FILE PID`, the last one of the guest.
+`client.py TOKEN_FILE ADDRESS REQUEST_FILE PID`, the last the PID of the guest.
 """
 
 import json
@@ -58,18 +58,18 @@ def main(token_file: str, address: str, request_file: str, guest: str) -> None:
     token = Path(token_file).read_text(encoding="ascii")
     request = json.loads(Path(request_file).read_text(encoding="utf-8"))
     early: list[int] = []
-    for one in signal.valid_signals() - {*OWN}:
+    for signum in signal.valid_signals() - {*OWN}:
         with suppress(OSError, ValueError):
-            signal.signal(one, lambda number, _: early.append(number))
+            signal.signal(signum, lambda number, _: early.append(number))
     connection = asked(token, address, request)
 
     def forward(number: int, _frame: object) -> None:
         with suppress(OSError):
             connection.sendall(b"%d\n" % number)
 
-    for one in signal.valid_signals() - {*OWN}:
+    for signum in signal.valid_signals() - {*OWN}:
         with suppress(OSError, ValueError):
-            signal.signal(one, forward)
+            signal.signal(signum, forward)
     for number in early:
         forward(number, None)
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""QEMU: a machine by the hardware (KVM), or one that is computed (TCG).
+"""QEMU: a machine by the hardware (KVM), or a machine that is computed (TCG).
 
 The kernel is the newest of this host's. Its first files are in memory: what is needed to reach the
 files of this host by 9p.
@@ -137,7 +137,7 @@ def initial_files(
 def needed_modules(folder: Path, names: Sequence[str] = MODULES) -> Iterator[Path]:
     """The modules of a kernel for some names that are not part of it, each after those it needs.
 
-    Raises RunError for one that the kernel does not have, or in a form that cannot be read.
+    Raises RunError for a module that the kernel does not have, or in a form that cannot be read.
     """
     known: dict[str, list[str]] = {}
     for line in (folder / "modules.dep").read_text(encoding="utf-8").splitlines():
