@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files that are written whole or not at all, also in folders that other users can write to."""
 
+import errno
 import os
 import re
 import secrets
@@ -9,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import BinaryIO
+
+from tare.errors import InputError
 
 PRIVATE = 0o600
 EVERYBODY = 0o666
@@ -51,6 +54,27 @@ def new_file(path: Path, within: int | None = None) -> Iterator[BinaryIO]:
     except OSError as error:
         error.filename = str(path)
         raise
+
+
+def regular_file(path: Path, flags: int, within: int | None = None) -> int:
+    """The descriptor of a regular file, opened with `flags`. `within` as in `new_file`.
+
+    Another user may have put anything there: a link is not followed, and neither a pipe nor a
+    device is waited for; they raise InputError. Raises OSError with the name of the file.
+    """
+    flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    name = path if within is None else path.name
+    try:
+        descriptor = os.open(name, flags, EVERYBODY, dir_fd=within)
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return descriptor
+        os.close(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
+            error.filename = str(path)
+            raise
+    what = "is a symbolic link" if path.is_symlink() else "is not an ordinary file"
+    raise InputError(f"{path}: {what}")
 
 
 @contextmanager

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tare.files import new_file, replace
+from tare.errors import InputError
+from tare.files import new_file, opened, regular_file, replace
 
 
 def mode(path: Path) -> int:
@@ -82,3 +83,24 @@ def test_folder_that_is_exchanged_under_way_is_not_written_to(tmp_path: Path) ->
         folder.symlink_to(other)
     assert (tmp_path / "moved" / "report.html").read_bytes() == b"new"
     assert not list(other.iterdir())
+
+
+def test_only_regular_files_are_opened(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    os.close(regular_file(path, os.O_RDWR | os.O_CREAT))
+    assert path.is_file()
+    (tmp_path / "link").symlink_to(path)
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    before = os.listdir("/proc/self/fd")  # noqa: PTH208
+    with opened(tmp_path) as folder:
+        for within in (None, folder):
+            for flags in (os.O_RDONLY, os.O_WRONLY):
+                with pytest.raises(InputError, match=r"/link: is a symbolic link$"):
+                    regular_file(tmp_path / "link", flags, within)
+                for name in ("folder", "pipe"):
+                    with pytest.raises(InputError, match=rf"/{name}: is not an ordinary file$"):
+                        regular_file(tmp_path / name, flags, within)
+            with pytest.raises(FileNotFoundError, match="absent"):
+                regular_file(tmp_path / "absent", os.O_RDONLY, within)
+    assert os.listdir("/proc/self/fd") == before  # noqa: PTH208

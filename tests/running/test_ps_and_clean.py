@@ -18,6 +18,8 @@ import pytest
 from tests.in_process import tare
 from tests.waiting import wait_for
 
+from tare import running
+from tare.errors import InputError
 from tare.native import native
 from tare.running import created_resources, leftovers, remove_leftovers
 from tare.running.cgroups import remove_abandoned_cgroups
@@ -82,25 +84,33 @@ def test_child_that_inherited_a_segment_is_not_listed(tmp_path: Path) -> None:
         os.kill(inherited, signal.SIGKILL)
 
 
+@pytest.fixture
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A runtime directory of the test's own."""
+    path = tmp_path / "runtime"
+    path.mkdir(mode=0o700)
+    for module in (running.directory, created_resources, leftovers):
+        monkeypatch.setattr(module, "runtime_directory", lambda: path)
+    return path
+
+
 def test_sockets_of_killed_collectors_are_removed_and_printed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (created_resources, leftovers):
-        monkeypatch.setattr(module, "runtime_directory", lambda: tmp_path)
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    (tmp_path / f"{PREFIX}link").symlink_to("/nonexistent")
+    monkeypatch.setattr(tempfile, "tempdir", str(directory))
+    (directory / f"{PREFIX}link").symlink_to("/nonexistent")
     with socket.socket(socket.AF_UNIX) as dead, socket.socket(socket.AF_UNIX) as alive:
-        dead.bind(str(tmp_path / "log-1.sock"))
-        alive.bind(str(tmp_path / "log-2.sock"))
+        dead.bind(str(directory / "log-1.sock"))
+        alive.bind(str(directory / "log-2.sock"))
         alive.listen()
-        (tmp_path / "log-3.sock").write_text("no socket")
-        (tmp_path / "log-4.sock").symlink_to(tmp_path / "log-2.sock")
+        (directory / "log-3.sock").write_text("no socket")
+        (directory / "log-4.sock").symlink_to(directory / "log-2.sock")
         # Control groups that other tests leave are nobody's in particular.
-        assert [path.name for path in remove_leftovers() if path.parent == tmp_path] == [
+        assert [path.name for path in remove_leftovers() if path.parent == directory] == [
             "log-1.sock"
         ]
-        assert tmp_path not in [path.parent for path in remove_leftovers()]
-    assert {path.name for path in tmp_path.iterdir()} == {
+        assert directory not in [path.parent for path in remove_leftovers()]
+    assert {path.name for path in directory.iterdir()} == {
         "log-2.sock",
         "log-3.sock",
         "log-4.sock",
@@ -112,14 +122,6 @@ def abandon(path: Path) -> None:
     """Makes a record that of a process which does not exist any more."""
     written = json.loads(path.read_text())
     path.write_text(json.dumps(written | {"owner_start": written["owner_start"] - 1}))
-
-
-@pytest.fixture
-def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A runtime directory of the test's own."""
-    for name in ("make_runtime_directory", "runtime_directory"):
-        monkeypatch.setattr(created_resources, name, lambda: tmp_path)
-    return tmp_path
 
 
 def test_what_a_dead_process_made_is_removed_and_what_a_living_one_made_is_listed(
@@ -167,6 +169,78 @@ def test_records_that_others_can_write_are_not_carried_out(directory: Path) -> N
     (one.path.parent / "broken.json").write_text('{"type": 7}')
     assert [*created_resources.remove_abandoned()] == [one.path]
     assert (directory / "done").exists()
+
+
+@pytest.mark.parametrize(
+    ("attack", "fault"),
+    [
+        ("open", "writable by other users; run chmod"),
+        ("link", "not a directory; remove it"),
+        ("stranger", "owned by user 65534 (expected 0). Remove it, or set XDG_RUNTIME_DIR to a"),
+    ],
+)
+def test_runtime_directory_that_others_can_change_is_ignored_with_a_warning(
+    directory: Path, attack: str, fault: str
+) -> None:
+    one = created_resources.record("container", "thing", [("touch", str(directory / "done"))])
+    abandon(one.path)
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(directory / "log-1.sock"))
+    if attack == "open":
+        directory.chmod(0o777)
+    elif attack == "link":
+        directory.symlink_to(directory.rename(directory.with_name("elsewhere")))
+    elif os.geteuid() == 0:
+        os.chown(directory, 65534, 65534)
+    else:
+        pytest.skip("only root can give directories to another user")
+    assert [*created_resources.remove_abandoned()] == []
+    assert created_resources.made_things() == []
+    for command in ("clean", "ps"):
+        done = tare(command)
+        assert done.returncode == 0
+        assert done.stderr.startswith(f"warning: ignored what is in {directory}: {fault}")
+        assert done.stderr.count("\n") == 1
+    assert {path.name for path in directory.iterdir()} == {"environments", "log-1.sock"}
+    with pytest.raises(InputError, match=re.escape(f"{directory}: {fault}")):
+        created_resources.record("container", "other", [])
+
+
+def test_records_reached_through_links_are_not_carried_out(directory: Path) -> None:
+    one = created_resources.record("container", "thing", [("touch", str(directory / "done"))])
+    abandon(one.path)
+    elsewhere = one.path.rename(directory / "elsewhere")
+    one.path.symlink_to(elsewhere)
+    os.mkfifo(one.path.with_name("pipe.json"))
+    assert [*created_resources.remove_abandoned()] == []
+    one.path.unlink()
+    elsewhere.rename(one.path)
+    folder = one.path.parent
+    folder.symlink_to(folder.rename(directory / "folder"))
+    assert [*created_resources.remove_abandoned()] == []
+    assert not (directory / "done").exists()
+    with pytest.raises(InputError, match="environments: not a directory"):
+        created_resources.record("container", "other", [])
+
+
+def test_records_that_move_away_while_they_are_read_are_still_the_same_ones(
+    directory: Path,
+) -> None:
+    """Another user put a directory with other commands in the place of the checked directory."""
+    for name in ("a", "b"):
+        command = ("touch", str(directory / f"done-{name}"))
+        abandon(created_resources.record("container", name, [command]).path)
+    folder = directory / "environments"
+    removed = created_resources.remove_abandoned()
+    assert next(removed).name == "a.json"
+    folder.rename(directory / "moved")
+    folder.mkdir()
+    other = {"type": "", "name": "", "owner": 0, "owner_start": 0, "undo": [["touch", "bad"]]}
+    (folder / "b.json").write_text(json.dumps(other).replace("bad", str(directory / "bad")))
+    assert [path.name for path in removed] == ["b.json"]
+    assert (directory / "done-b").exists()
+    assert not (directory / "bad").exists()
+    assert (folder / "b.json").exists()
 
 
 # Enters a control group of its own, as each command of a run does, and waits.
@@ -232,3 +306,19 @@ def test_control_groups_of_others_and_deeply_nested_ones_are_no_obstacle(tmp_pat
     assert strangers.exists() == (os.geteuid() == 0)
     assert (tmp_path / f"tare-{dead.pid}-2").is_symlink()
     subprocess.run(["rm", "-r", tmp_path / "d"], check=True)
+
+
+def test_mount_point_of_another_user_is_neither_an_obstacle_nor_a_control_group(
+    tmp_path: Path,
+) -> None:
+    """Fields and lines of /proc end with a blank and a line feed alone."""
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    real, forged = (tmp_path / name / f"tare-{dead.pid}-1" for name in ("real", "forged"))
+    for group in (real, forged):
+        group.mkdir(parents=True)
+    odd = f"/home/a\x1cb\u2028c\u2028x\u00a0{tmp_path}/forged\u00a0cgroup2\u00a0rw"
+    mounts = tmp_path / "mounts"
+    mounts.write_text(f"x {odd} fuse rw 0 0\nx {tmp_path}/real cgroup2 rw 0 0\n")
+    assert [*remove_abandoned_cgroups(mounts)] == [real]
+    assert forged.exists()

@@ -3,6 +3,7 @@ from typing import Annotated
 
 import typer
 
+from tare.cli.shared.streams import tell
 from tare.terminal import json_text, printable
 
 
@@ -15,8 +16,10 @@ def clean(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Remove what killed processes of Tare left behind."""
-    from tare.running import remove_leftovers
+    from tare.running import remove_leftovers, runtime_directory_fault
 
+    if fault := runtime_directory_fault():
+        tell(f"warning: ignored what is in {fault}")
     removed = [str(path) for path in remove_leftovers()]
     if as_json:
         print(json_text({"removed": removed}))

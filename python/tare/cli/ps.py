@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from tare.cli.shared.streams import tell
 from tare.terminal import json_text, printable
 
 
@@ -19,8 +20,10 @@ def ps(
     from dataclasses import asdict
     from datetime import datetime
 
-    from tare.running import made_things, programs
+    from tare.running import made_things, programs, runtime_directory_fault
 
+    if fault := runtime_directory_fault():
+        tell(f"warning: ignored what is in {fault}")
     found, made = programs(), made_things()
     if as_json:
         things = [

@@ -9,14 +9,16 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from tare.proc import proc_lines
+
 # tare-PID-NUMBER, as `tare.lab.processes.supervisor` names them.
 _NAME = re.compile(r"tare-(\d+)-\d+")
 
 
 def remove_abandoned_cgroups(mounts: Path = Path("/proc/self/mounts")) -> Iterator[Path]:
     """Removes those of this user that are empty, wherever a supervisor ran; yields their paths."""
-    for line in os.fsdecode(mounts.read_bytes()).splitlines():
-        _, where, kind, *_ = line.split()
+    for line in proc_lines(mounts.read_bytes()):
+        _, where, kind, *_ = line.split(" ")
         if kind in ("cgroup", "cgroup2"):
             yield from _below(Path(where))
 

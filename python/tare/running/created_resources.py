@@ -10,14 +10,21 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import stat
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tare.running.directory import make_runtime_directory, runtime_directory
+from tare.errors import InputError
+from tare.files import regular_file, replace
+from tare.running.directory import (
+    OWN,
+    make_runtime_directory,
+    opened_own,
+    opened_runtime_directory,
+    runtime_directory,
+)
 from tare.running.programs import start_ticks
 
 LIMIT_S = 60
@@ -59,45 +66,61 @@ class Record:
 
 
 def record(kind: str, name: str, undo: Sequence[Sequence[str]]) -> Record:
-    """Records what this process is about to make."""
+    """Records what this process is about to make.
+
+    Raises InputError if another user can write to the directory of records.
+    """
     make_runtime_directory()
-    folder = _folder()
-    folder.mkdir(mode=0o700, exist_ok=True)
-    path = folder / f"{name}.json"
     made = Made(kind, name, os.getpid(), start_ticks(os.getpid()), undo)
-    path.write_text(json.dumps(asdict(made)), encoding="utf-8")
-    return Record(path, undo)
+    with _opened_folder(create=True) as folder:
+        path = _folder() / f"{name}.json"
+        replace(path, json.dumps(asdict(made)), folder)
+        return Record(path, undo)
 
 
 def made_things() -> list[Made]:
     """What environments of this user have made, by name."""
-    return [made for _, made in _records()]
+    with suppress(OSError, InputError), _opened_folder() as folder:
+        return [made for _, made in _records(folder)]
+    return []
 
 
 def remove_abandoned() -> Iterator[Path]:
     """Removes what killed processes left behind, and returns the records."""
-    for path, made in _records():
-        if made.in_use:
-            continue
-        with suppress(OSError, subprocess.SubprocessError):
-            for words in made.undo:
-                subprocess.run(words, capture_output=True, timeout=LIMIT_S, check=True)
-            path.unlink()
-            yield path
+    with suppress(OSError, InputError), _opened_folder() as folder:
+        for path, made in _records(folder):
+            if made.in_use:
+                continue
+            with suppress(OSError, subprocess.SubprocessError):
+                for words in made.undo:
+                    subprocess.run(words, capture_output=True, timeout=LIMIT_S, check=True)
+                os.unlink(path.name, dir_fd=folder)
+                yield path
 
 
 def _folder() -> Path:
     return runtime_directory() / "environments"
 
 
-def _records() -> Iterator[tuple[Path, Made]]:
-    folder = _folder()
-    with suppress(OSError):
-        status = folder.lstat()
-        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
-            return
-        if status.st_mode & 0o022:
-            return  # its commands could be those of another user
-        for path in sorted(folder.glob("*.json")):
-            with suppress(OSError, ValueError, TypeError):
-                yield path, Made(**json.loads(path.read_bytes()))
+@contextmanager
+def _opened_folder(create: bool = False) -> Iterator[int]:
+    """The descriptor of the directory of records, which has commands that this user runs.
+
+    Raises InputError if another user can write to it.
+    """
+    path = _folder()
+    with opened_runtime_directory() as parent:
+        if create:
+            with suppress(FileExistsError):
+                os.mkdir(path.name, OWN, dir_fd=parent)
+        with opened_own(path, OWN, parent) as folder:
+            yield folder
+
+
+def _records(folder: int) -> Iterator[tuple[Path, Made]]:
+    names = (name for name in os.listdir(folder) if name.endswith(".json"))
+    for path in sorted(_folder() / name for name in names):
+        with suppress(OSError, InputError, ValueError, TypeError):
+            with os.fdopen(regular_file(path, os.O_RDONLY, folder), "rb") as file:
+                made = Made(**json.loads(file.read()))
+            yield path, made

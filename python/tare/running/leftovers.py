@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from tare.errors import InputError
 from tare.running.cgroups import remove_abandoned_cgroups
 from tare.running.created_resources import remove_abandoned as remove_abandoned_environments
-from tare.running.directory import runtime_directory
+from tare.running.directory import opened_runtime_directory, runtime_directory
 from tare.samples.sql.spill import PREFIX, remove_abandoned
 
 
@@ -25,12 +26,8 @@ def remove_leftovers() -> list[Path]:
 
 
 def _sockets() -> Iterator[Path]:
-    folder = runtime_directory()
-    with suppress(OSError):
-        status = folder.lstat()
-        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
-            return
-        for path in sorted(folder.glob("*.sock")):
+    with suppress(OSError, InputError), opened_runtime_directory():
+        for path in sorted(runtime_directory().glob("*.sock")):
             if _is_being_made(path):
                 continue
             with suppress(OSError):

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tare.proc import proc_lines
 from tare.running.segments import KINDS, Kind, Segment, segments
 
 PROC = Path("/proc")
@@ -87,7 +88,7 @@ def _read(folder: int, name: str) -> bytes:
 def _is_own(status: bytes) -> bool:
     """Whether all users of a process are this user. All users without an ID of their own have the
     overflow ID, so it is nobody's."""
-    users = next(line.split()[1:] for line in status.splitlines() if line.startswith(b"Uid:"))
+    users = next(line.split()[1:] for line in proc_lines(status) if line.startswith("Uid:"))
     own = os.geteuid()
     return {*map(int, users)} == {own} and own != int(OVERFLOW.read_text(encoding="utf-8"))
 
@@ -110,8 +111,7 @@ def start_ticks(pid: int) -> int:
 
 def _own_pid(pid: int) -> int:
     """The PID in the innermost PID namespace of the process."""
-    status = (PROC / str(pid) / "status").read_text(encoding="utf-8", errors="replace")
-    for line in status.splitlines():
+    for line in proc_lines((PROC / str(pid) / "status").read_bytes()):
         if line.startswith("NSpid:"):
             return int(line.split()[-1])
     return pid

@@ -59,7 +59,7 @@ def segments(pid: int) -> Iterator[Segment]:
 def _descriptors(pid: int) -> Iterator[Path]:
     """Links to what the process has open. If its first thread has exited, others have the files."""
     yield from Path(f"/proc/{pid}/fd").iterdir()
-    if "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace"):
+    if b"\nState:\tZ" in Path(f"/proc/{pid}/status").read_bytes():
         for task in Path(f"/proc/{pid}/task").iterdir():
             yield from (task / "fd").iterdir()
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from tare.lab.doctor.finding import Found
 from tare.lab.machine.fingerprint import cgroup_version
+from tare.proc import proc_lines
 
 
 def cgroups() -> Found:
@@ -49,11 +50,11 @@ def _by_version(trees: list[dict[str, Any]]) -> list[tuple[str, list[str]]]:
 def _own_folders() -> list[tuple[str, list[str], Path]]:
     """Of each mounted tree its version, its controllers, and where this process stands in it."""
     # One line a tree, `number:controllers:path`; v2 has no controllers there, and number 0.
-    lines = os.fsdecode(Path("/proc/self/cgroup").read_bytes()).splitlines()
-    paths = {names: path for _, names, path in (line.split(":", 2) for line in lines)}
+    groups = proc_lines(Path("/proc/self/cgroup").read_bytes())
+    paths = {names: path for _, names, path in (line.split(":", 2) for line in groups)}
     folders = []
-    for mount in os.fsdecode(Path("/proc/self/mounts").read_bytes()).splitlines():
-        _, point, kind, options, *_ = mount.split()
+    for mount in proc_lines(Path("/proc/self/mounts").read_bytes()):
+        _, point, kind, options, *_ = mount.split(" ")
         if kind == "cgroup2":
             folder = _inside(point, paths.get("", "/"))
             available = folder / "cgroup.controllers"

@@ -31,6 +31,7 @@ from tare.lab.processes.logs import last_lines
 from tare.lab.processes.processes import Family, Process, Processes, find, search_path
 from tare.native import native
 from tare.plan import expected
+from tare.proc import proc_lines
 from tare.running.created_resources import Record, record
 from tare.running.directory import runtime_directory
 
@@ -334,9 +335,9 @@ _CLONE_NEWNET = 0x40000000
 def _innermost(pid: int) -> Iterable[int]:
     """The number of a process in its own PID namespace; none if it has ended."""
     try:
-        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+        status = Path(f"/proc/{pid}/status").read_bytes()
     except OSError:
         return
-    for line in status.splitlines():
+    for line in proc_lines(status):
         if line.startswith("NSpid:"):
             yield int(line.split()[-1])

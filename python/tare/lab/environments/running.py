@@ -16,6 +16,7 @@ from tare.lab.environments.launch import RunError
 from tare.lab.machine import saturation
 from tare.lab.processes.processes import Family, find
 from tare.lab.processes.supervisor import Cgroups, processes_in
+from tare.proc import proc_lines
 
 _numbers = itertools.count(1)
 
@@ -64,7 +65,7 @@ def _cgroups_of(pid: int) -> Cgroups:
     """The control group that accounts for the CPU time of a process."""
     mounts = saturation.mounts()
     folders = {}
-    for line in Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8").splitlines():
+    for line in proc_lines(Path(f"/proc/{pid}/cgroup").read_bytes()):
         _, names, path = line.split(":", 2)
         for name in names.split(","):
             if name in mounts:

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from tare.proc import proc_lines
+
 Reading = str | int | float | bool
 
 _CPU = Path("/sys/devices/system/cpu")
@@ -76,10 +78,7 @@ def steal_share(seconds: float) -> float:
 
 def cgroup_version() -> str | None:
     """`v2`, `v1`, or `hybrid` (v1 controllers beside a v2 tree); None without cgroups."""
-    types = {
-        mount.split()[2]
-        for mount in os.fsdecode(Path("/proc/self/mounts").read_bytes()).splitlines()
-    }
+    types = {mount.split(" ")[2] for mount in proc_lines(Path("/proc/self/mounts").read_bytes())}
     names = {("cgroup",): "v1", ("cgroup2",): "v2", ("cgroup", "cgroup2"): "hybrid"}
     return names.get(tuple(sorted(types & {"cgroup", "cgroup2"})))
 

@@ -7,12 +7,13 @@ pressure stall information, as far as they are there.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+from tare.proc import proc_lines
 
 LIMIT = 0.01
 """Share of the load, as of failed requests: what hits more of them is in the p99."""
@@ -40,10 +41,10 @@ class Groups:
         mounted = mounts(proc)
         found: dict[str, set[Path]] = {"cpu": set(), "memory": set(), "": set()}
         for pid in pids:
-            lines: list[str] = []
+            data = b""
             with suppress(OSError):  # it has ended
-                lines = os.fsdecode((proc / str(pid) / "cgroup").read_bytes()).splitlines()
-            for line in lines:
+                data = (proc / str(pid) / "cgroup").read_bytes()
+            for line in proc_lines(data):
                 _, names, path = line.split(":", 2)
                 for name in names.split(","):
                     if name in mounted and name in found:
@@ -203,8 +204,8 @@ def _add(counters: dict[str, int], name: str, value: int | None, times: int = 1)
 def _pairs(path: Path) -> dict[str, int]:
     """A file of lines with a name and a number."""
     with suppress(OSError, ValueError):
-        lines = path.read_text(encoding="utf-8").splitlines()
-        return {name: int(value) for name, _, value in (line.partition(" ") for line in lines)}
+        pairs = path.read_text(encoding="utf-8").splitlines()
+        return {name: int(value) for name, _, value in (pair.partition(" ") for pair in pairs)}
     return {}
 
 
@@ -219,10 +220,10 @@ def mounts(proc: Path = PROC) -> dict[str, tuple[Path, Path]]:
     """Of each controller of version 1, and of version 2 as "": what is mounted, and where."""
     found = {}
     with suppress(OSError):
-        for line in os.fsdecode((proc / "self/mountinfo").read_bytes()).splitlines():
+        for line in proc_lines((proc / "self/mountinfo").read_bytes()):
             first, _, last = line.partition(" - ")
-            root, place = (Path(field) for field in first.split()[3:5])
-            kind, _, options = last.split()[:3]
+            root, place = (Path(field) for field in first.split(" ")[3:5])
+            kind, _, options = last.split(" ")[:3]
             names = {"cgroup": options.split(","), "cgroup2": [""]}.get(kind, [])
             found.update(dict.fromkeys(names, (root, place)))
     return found

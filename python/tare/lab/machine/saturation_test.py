@@ -68,6 +68,20 @@ def test_version_1_has_a_tree_for_each_controller(tmp_path: Path) -> None:
     assert counters == {"throttled_time": 12_345, "oom_kills": 1}
 
 
+def test_names_of_groups_and_mounts_may_have_characters_that_end_a_line_elsewhere(
+    tmp_path: Path,
+) -> None:
+    proc = version_2(tmp_path)
+    odd = "a\x1cb\u2028c\u00a0d"
+    known = (tmp_path / "self/mountinfo").read_text()
+    put(tmp_path, {
+        "self/mountinfo": f"30 23 0:37 / /home/{odd} rw - fuse  rw\n{known}",
+        "7/cgroup": f"0::/pod/service/{odd}\n",
+        f"tree/service/{odd}/memory.events": "oom_kill 4\n",
+    })  # fmt: skip
+    assert read(Groups.of([7], proc), proc).counters["oom_kills"] == 4
+
+
 def test_what_is_not_there_is_not_counted(tmp_path: Path) -> None:
     assert read(Groups.of([7], tmp_path), tmp_path).counters == {}
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tare.lab.machine import saturation
 from tare.lab.machine.snapshot import Snapshot, add_interfaces, read
+from tare.proc import proc_lines
 
 _TICK_NS = 10**9 // os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -67,7 +68,7 @@ class Service:
         """The group of a process and those around it, the innermost first."""
         mounted = saturation.mounts(proc).get(controller)
         with suppress(OSError):  # it has ended
-            for line in os.fsdecode(read(f"{self._proc}/{pid}/cgroup")).splitlines():
+            for line in proc_lines(read(f"{self._proc}/{pid}/cgroup")):
                 _, names, path = line.split(":", 2)
                 if mounted and controller in names.split(","):
                     return saturation.folders(*mounted, path)
@@ -96,8 +97,7 @@ class Service:
                     int(read(f"{group}/cpuacct.usage_{mode}")) for mode in ("user", "sys")
                 )
             except OSError:
-                lines = read(f"{group}/cpu.stat").splitlines()
-                stat = dict(line.split() for line in lines)
+                stat = dict(line.split() for line in read(f"{group}/cpu.stat").splitlines())
                 user, system = (1000 * int(stat[name]) for name in (b"user_usec", b"system_usec"))
             snapshot.count("cpu_user", user, group)
             snapshot.count("cpu_system", system, group)

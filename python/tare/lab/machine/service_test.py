@@ -97,6 +97,18 @@ def test_version_2_also_counts_what_has_ended(proc: Path) -> None:
     }  # fmt: skip
 
 
+def test_name_of_a_control_group_may_have_the_end_of_a_line(proc: Path) -> None:
+    tree, name = mounted(proc, "cgroup2", ""), "a\x1cb\u2028c"
+    put(proc, {"self/cgroup": f"0::/{name}/tare\n", "7/cgroup": f"0::/{name}/service\n"})
+    put(tree, {
+        f"{name}/service/cgroup.procs": "7\n",
+        f"{name}/service/cpu.stat": "usage_usec 9\nuser_usec 4\nsystem_usec 5\n",
+    })  # fmt: skip
+    assert values(Service([7], proc)) == {
+        "cpu_user": 4000, "cpu_system": 5000, "memory": 20 * PAGE,
+    }  # fmt: skip
+
+
 def test_a_group_that_holds_tare_too_is_not_the_services(proc: Path) -> None:
     tree = mounted(proc, "cgroup2", "")
     put(proc, {"self/cgroup": "0::/lab/tare\n", "7/cgroup": "0::/lab\n"})

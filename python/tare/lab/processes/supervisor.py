@@ -288,12 +288,9 @@ class Cgroups:
     @classmethod
     def usable(cls) -> "Cgroups | None":
         """Version 2, else version 1 with cpuacct; None where a group cannot be made or entered."""
-        mounts = [
-            line.split()
-            for line in os.fsdecode(Path("/proc/self/mounts").read_bytes()).splitlines()
-        ]
-        lines = os.fsdecode(Path("/proc/self/cgroup").read_bytes()).splitlines()
-        paths = {line.split(":")[1]: line.split(":", 2)[2].lstrip("/") for line in lines}
+        mounts = [line.split(" ") for line in _lines("/proc/self/mounts")]
+        memberships = _lines("/proc/self/cgroup")
+        paths = {line.split(":")[1]: line.split(":", 2)[2].lstrip("/") for line in memberships}
         candidates = [("cgroup2", Path(m[1], paths[""])) for m in mounts if m[2] == "cgroup2"
                       and "" in paths]  # fmt: skip
         for names, path in paths.items():
@@ -360,6 +357,11 @@ class Cgroups:
             with suppress(OSError):
                 path.rmdir()
                 self.mine.remove(path)
+
+
+def _lines(file: str) -> list[str]:
+    """As `tare.proc.proc_lines`: other users choose names in it."""
+    return os.fsdecode(Path(file).read_bytes()).split("\n")[:-1]
 
 
 def run_undo(

@@ -18,6 +18,7 @@ from pathlib import Path
 from tare.errors import InputError
 from tare.files import mount_of
 from tare.plan import Plan
+from tare.proc import proc_lines
 
 ROOT = 0
 UID_MAP = Path("/proc/self/uid_map")
@@ -144,7 +145,7 @@ def _check(users: Set[int], path: Path, folder: Path, status: os.stat_result) ->
 
 def _check_mount(users: Set[int], path: Path, folder: Path, mount: str) -> None:
     """A file system of FUSE shows what owners its server wants."""
-    for line in MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines():
+    for line in proc_lines(MOUNTS.read_bytes()):
         place, _, file_system = line.partition(" - ")
         if place.split(" ")[0] != mount:
             continue

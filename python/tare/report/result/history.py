@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import json
 import os
-import stat
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,7 +16,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tare.errors import InputError
-from tare.files import EVERYBODY, opened
+from tare.files import opened, regular_file
 from tare.samples.formats.lines import lines
 from tare.verdict.words import count, percent
 
@@ -163,33 +161,17 @@ def remember(folder: Path, judgement: Judgement, labels: Mapping[str, str]) -> S
 
 @contextmanager
 def _held(folder: Path) -> Iterator[BinaryIO]:
-    """The history's file, locked; the kernel lets go of it when this process ends, however.
-
-    Another user who can write to the folder may have put anything there: a link is not followed,
-    and neither a pipe nor a device is waited for.
-    """
+    """The history's file, locked; the kernel lets go of it when this process ends, however."""
     folder.mkdir(parents=True, exist_ok=True)
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
     with opened(folder) as directory:
         try:
-            descriptor = os.open(NAME, flags, EVERYBODY, dir_fd=directory)
-        except OSError as error:
-            if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
-                raise _unusual(folder) from error
-            error.filename = str(folder / NAME)
-            raise
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise _unusual(folder)
+            descriptor = regular_file(folder / NAME, flags, directory)
+        except InputError as error:
+            raise InputError(f"{error}; choose another folder with --history") from error
     with os.fdopen(descriptor, "a+b") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield file
-
-
-def _unusual(folder: Path) -> InputError:
-    path = folder / NAME
-    what = "is a symbolic link" if path.is_symlink() else "is not an ordinary file"
-    return InputError(f"{path}: {what}; choose another folder with --history")
 
 
 def _append(file: BinaryIO, added: bytes, whole: bool) -> None:

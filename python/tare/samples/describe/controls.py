@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+from tare.errors import InputError
+from tare.files import regular_file
 from tare.state import state_folder
 
 NAME = "controls.jsonl"
@@ -41,7 +43,8 @@ def remember(experiment: str, outcomes: Iterable[Outcome]) -> str | None:
     try:
         path = _path()
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a+b") as file:
+        descriptor = regular_file(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+        with os.fdopen(descriptor, "a+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             known, whole = _read(file)
             lines = [
@@ -62,6 +65,8 @@ def remember(experiment: str, outcomes: Iterable[Outcome]) -> str | None:
                 left = text.encode()
                 while left:  # one write, but on a disk that is about to be full
                     left = left[os.write(file.fileno(), left) :]
+    except InputError as error:
+        return f"the control was not stored: {error}"
     except (OSError, RuntimeError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else error
         name = getattr(error, "filename", None) or NAME

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
 import multiprocessing
+import os
 import resource
 import signal
 from dataclasses import dataclass
@@ -82,6 +83,19 @@ def test_what_cannot_be_written_is_a_warning(
     warning = remember("a", [Outcome()])
     assert warning == f"the control was not stored: {tmp_path}/tare: File exists"
     assert standing() == (0, 0)
+
+
+def test_links_and_pipes_are_not_written_to(history: Path, tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.write_text("precious")
+    history.parent.mkdir()
+    history.symlink_to(target)
+    warning = remember("a", [Outcome()])
+    assert warning == f"the control was not stored: {history}: is a symbolic link"
+    assert target.read_text() == "precious"
+    history.unlink()
+    os.mkfifo(history)
+    assert str(remember("a", [Outcome()])).endswith(f"{history}: is not an ordinary file")
 
 
 def test_a_full_disk_is_a_warning_and_the_next_line_is_whole(history: Path) -> None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from tare.errors import TareError
-from tare.files import replace
+from tare.errors import InputError, TareError
+from tare.files import regular_file, replace
 from tare.samples.manifest import DetectionLimit
 from tare.state import state_folder
 
@@ -60,7 +61,8 @@ def remember(limits: Sequence[Limit]) -> Path:
     try:
         path = state_folder() / NAME
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.with_suffix(".lock").open("wb") as lock:
+        descriptor = regular_file(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT)
+        with os.fdopen(descriptor, "r+b") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             known, damage = _read(path)
             if damage:
@@ -68,7 +70,7 @@ def remember(limits: Sequence[Limit]) -> Path:
             kept = {_key(limit): limit for limit in known} | fresh
             entries = [asdict(kept[key]) for key in sorted(kept)]
             replace(path, json.dumps({"format": FORMAT, "limits": entries}, indent=2) + "\n")
-    except (OSError, RuntimeError) as error:  # a full disk, no right, or no home
+    except (OSError, RuntimeError, InputError) as error:  # a full disk, no right, or no home
         why = f"{error.filename or path}: {error.strerror}" if isinstance(error, OSError) else error
         raise TareError(
             f"{why}; the limits were not stored for later verdicts; set XDG_STATE_HOME to a"

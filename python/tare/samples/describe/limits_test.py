@@ -96,6 +96,21 @@ def test_a_folder_that_cannot_be_written_to_is_named(state: Path) -> None:
         remember([ONE])
 
 
+def test_lock_is_no_link_and_is_never_emptied(state: Path, tmp_path: Path) -> None:
+    target, lock = tmp_path / "target", state.with_suffix(".lock")
+    target.write_text("precious")
+    state.parent.mkdir()
+    lock.symlink_to(target)
+    with pytest.raises(TareError, match=rf"{lock}: is a symbolic link; the limits were not stored"):
+        remember([ONE])
+    assert target.read_text() == "precious"
+    assert not state.exists()
+    lock.unlink()
+    lock.hardlink_to(target)
+    remember([ONE])
+    assert target.read_text() == "precious"
+
+
 def test_a_user_without_a_home_has_no_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     def homeless() -> Path:
         raise RuntimeError("Could not determine home directory.")
