@@ -28,15 +28,8 @@ def having(pattern: str, root: Path, suffix: str) -> set[str]:
     [
         # A descriptor is sent; the libraries read those that a program sends.
         (r"cmsg_type( =|:) libc::SCM_RIGHTS", {"shm/src/rights.rs"}),
-        # A descriptor is moved: up, above the program's limit, and to where a link hides its own.
-        (
-            r"syscall::fcntl\([\w.]+, libc::F_DUPFD",
-            {
-                "shm/src/descriptor.rs",
-                "link/preload/src/descriptors/high_descriptors.rs",
-                "link/preload/src/descriptors/reserved_descriptors.rs",
-            },
-        ),
+        # A descriptor is copied: up, above the program's limit, and to where a link hides its own.
+        (r"fcntl\(fd, libc::F_DUPFD", {"shm/src/syscall.rs"}),
         (r"MADV_WIPEONFORK", {"shm/src/memory.rs"}),
         # A library keeps something of each thread; vfork has no register for a call to it.
         (r"@GOTTPOFF", {"shm/src/thread.rs", "interpose/src/naked.rs"}),
