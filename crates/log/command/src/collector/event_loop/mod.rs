@@ -198,7 +198,7 @@ impl Collector {
                 if self.stuck.is_none() {
                     say(format_args!(
                         "{}: cannot be written: {error}; programs keep their events in memory \
-                         while there is name_quota",
+                         while there is room",
                         self.file()
                     ));
                 }
@@ -351,7 +351,7 @@ impl Collector {
             let (user, pid, names) = (producer.user, producer.pid, name_quota.left_out);
             let text = format_args!(
                 "process {pid} of user {user}: its user reached the limit of {} MiB of names; \
-                 {names} of them are left out until there is name_quota",
+                 {names} of them are left out until there is room",
                 name_quota::MOST >> 20
             );
             self.complaints.say(user, text);
