@@ -105,7 +105,7 @@ pub fn errno() -> c_int {
 macro_rules! missing {
     ($name:ident($($argument:ident: $type:ty),*) -> $result:ty) => {
         /// # Safety
-        /// None is needed: its type is that of the function.
+        /// Nothing is required: only the type of the function is unsafe.
         pub unsafe extern "C" fn $name($(_: $type),*) -> $result {
             set_errno(libc::ENOSYS);
             <$result as Missing>::RESULT

@@ -7,6 +7,7 @@
  * locked, truncated: after a first part has come, the memory that has it is protected, or its file
  * truncated. */
 #define _GNU_SOURCE
+#include "waiting.h"
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -30,28 +31,13 @@ static long main_thread;
 
 static int is(const char *name) { return strcmp(how, name) == 0; }
 
-/* Until the main thread waits in a system call. */
-static void until_it_waits(void) {
-    char path[64], line[256];
-    snprintf(path, sizeof path, "/proc/self/task/%ld/stat", main_thread);
-    for (;;) {
-        FILE *stat = fopen(path, "r");
-        if (!stat || !fgets(line, sizeof line, stat))
-            _exit(2);
-        fclose(stat);
-        if (strrchr(line, ')')[2] == 'S')
-            return;
-        sched_yield();
-    }
-}
-
 static void *take_away(void *unused) {
-    until_it_waits();
+    until_it_waits(getpid(), main_thread);
     if (is("locked") || is("truncated")) {
         write(sockets[0], letters, PAGE);
         for (int left = 1; left > 0; sched_yield())
             ioctl(sockets[1], FIONREAD, &left);
-        until_it_waits();
+        until_it_waits(getpid(), main_thread);
         if (is("locked")) {
             mprotect(page, PAGE, PROT_NONE);
             write(sockets[0], letters, PAGE);

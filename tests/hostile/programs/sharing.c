@@ -4,6 +4,7 @@
  * the call that the signal has interrupted (forked).
  * Prints what each process has received. */
 #define _GNU_SOURCE
+#include "waiting.h"
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -32,20 +33,6 @@ static int limited(void *unused) {
     limit();
     execl("/bin/true", "true", (char *)NULL);
     _exit(9);
-}
-
-static void until_it_waits(pid_t process, long thread) {
-    char path[64], line[256];
-    snprintf(path, sizeof path, "/proc/%d/task/%ld/stat", process, thread);
-    for (;;) {
-        FILE *stat = fopen(path, "r");
-        if (!stat || !fgets(line, sizeof line, stat))
-            _exit(2);
-        fclose(stat);
-        if (strrchr(line, ')')[2] == 'S')
-            return;
-        sched_yield();
-    }
 }
 
 static void *receive(void *unused) {

@@ -38,7 +38,7 @@ impl Control {
         self.view_of(STATE)
     }
 
-    /// As `view`, where tables are mapped up to the place `mask`, one of `masks`.
+    /// As `view`, where tables are mapped up to the place `mask`, which is from [`Control::mask`].
     #[inline]
     pub fn view_of(&self, mask: u32) -> Option<View<'_>> {
         let generation = self.generation.load(Acquire);

@@ -30,7 +30,7 @@ impl Asked {
         let mut few =
             [MaybeUninit::new(iovec { iov_base: core::ptr::null_mut(), iov_len: 0 }); TOGETHER];
         match kernel_copy::copy(first, &mut few[..count]) {
-            // SAFETY: all were initialized, and those of the program are copies.
+            // SAFETY: the array was initialized; copies of the program's buffers are buffers.
             Ok(()) => Self::Few(few.map(|one| unsafe { one.assume_init() }), count),
             Err(_) => Self::Nothing,
         }

@@ -13,13 +13,13 @@ use tare_shm::{memory, process};
 /// Entries of a table that stay mapped at least: room for rules that are added later.
 const SPARE_ENTRIES: usize = 1 << 16;
 
-/// To be called before the program's own call.
+/// Before the program's own call, by a process that shares its memory with no other.
 pub fn shrink() {
     let Some(hook) = Hook::get() else { return };
-    let thread = Thread::get();
-    if thread.is_borrowed() || !mapped::close_rings() {
+    if !mapped::close_rings() {
         return;
     }
+    let thread = Thread::get();
     unmap_rings(hook.shared);
     unmap_shards(hook.shared, thread.identity().1);
     // Another thread could be anywhere in the tables, as could a search that is interrupted here.
