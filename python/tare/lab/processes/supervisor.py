@@ -11,6 +11,7 @@ import ctypes
 import itertools
 import json
 import os
+import re
 import selectors
 import signal
 import subprocess
@@ -347,7 +348,8 @@ class Cgroups:
     def remove_what_the_dead_left(self) -> None:
         """A supervisor that was killed could not remove its groups."""
         for path in self.home.glob("tare-*-*"):
-            if not Path("/proc", path.name.split("-")[1]).exists():
+            name = re.fullmatch(r"tare-(\d+)-\d+", path.name)
+            if name and not Path("/proc", name[1]).exists():
                 with suppress(OSError):
                     path.rmdir()
 

@@ -5,7 +5,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from tare.lab.processes.supervisor import Supervisor, descendants, tree_cpu_ns
+from tare.lab.processes.supervisor import Cgroups, Supervisor, descendants, tree_cpu_ns
 
 BUSY = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"
 
@@ -34,6 +34,17 @@ def test_without_cgroups_an_ended_command_has_its_cpu_time_still(tmp_path: Path)
         last = [json.loads(line) for line in told][-1]
     assert (last["event"], last["pids"]) == ("family", [])
     assert last["cpu_ns"] > 0
+
+
+def test_only_control_groups_of_dead_supervisors_are_removed(tmp_path: Path) -> None:
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    left = tmp_path / f"tare-{dead.pid}-1"
+    kept = [tmp_path / name for name in (f"tare-{dead.pid}-x", f"tare-{os.getpid()}-1", "tare-b-1")]
+    for group in (left, *kept):
+        group.mkdir()
+    Cgroups("cgroup2", tmp_path).remove_what_the_dead_left()
+    assert sorted(tmp_path.iterdir()) == sorted(kept)
 
 
 def test_a_process_may_be_called_anything() -> None:
