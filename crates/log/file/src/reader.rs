@@ -12,13 +12,28 @@ pub struct Reader<Source> {
     is_over: bool,
     /// Bytes that belong to no block.
     pub damaged: u64,
+    /// Bytes that were summed for blocks whose checksum is wrong.
+    summed_in_vain: u64,
+    most_in_vain: u64,
 }
 
 const STEP: usize = 1 << 20;
 
+/// A file may be made so that a block seems to begin everywhere within another. After so many
+/// bytes summed in vain, what has a wrong checksum is skipped whole.
+const MOST_IN_VAIN: u64 = 1 << 32;
+
 impl<Source: Read> Reader<Source> {
     pub fn new(source: Source) -> Self {
-        Self { source, window: Vec::new(), at: 0, is_over: false, damaged: 0 }
+        Self {
+            source,
+            window: Vec::new(),
+            at: 0,
+            is_over: false,
+            damaged: 0,
+            summed_in_vain: 0,
+            most_in_vain: MOST_IN_VAIN,
+        }
     }
 
     /// The next block whose checksum is right.
@@ -29,38 +44,39 @@ impl<Source: Read> Reader<Source> {
                 self.at = self.window.len();
                 return Ok(None);
             }
-            if let Some(block) = self.block()? {
-                return Ok(Some(block));
+            match self.block()? {
+                Ok(block) => return Ok(Some(block)),
+                Err(damaged) => self.skip(damaged),
             }
-            self.skip();
         }
     }
 
-    /// The block that begins here, if there is one.
-    fn block(&mut self) -> io::Result<Option<Block>> {
+    /// The block that begins here, or the number of bytes in which none begins.
+    fn block(&mut self) -> io::Result<Result<Block, usize>> {
         let Some((header, sum)) = self.rest()[..HEADER].try_into().ok().and_then(Header::read)
         else {
-            return Ok(None);
+            return Ok(Err(1));
         };
         let length = HEADER + header.stored as usize;
         if !self.fill(length)? {
-            return Ok(None);
+            return Ok(Err(1));
         }
         let block = &self.rest()[..length];
         if crc32c::crc32c(&block[SUMMED..]) != sum {
-            return Ok(None);
+            self.summed_in_vain += length as u64;
+            return Ok(Err(if self.summed_in_vain > self.most_in_vain { length } else { 1 }));
         }
         let content = block[HEADER..].to_vec();
         self.at += length;
-        Ok(Some(Block { header, content }))
+        Ok(Ok(Block { header, content }))
     }
 
-    /// Goes on to the next place where a block may begin.
-    fn skip(&mut self) {
-        let rest = &self.rest()[1..];
+    /// Goes on to the next place, behind so many bytes, where a block may begin.
+    fn skip(&mut self, damaged: usize) {
+        let rest = &self.rest()[damaged..];
         let next = rest.windows(MAGIC.len()).position(|bytes| bytes == MAGIC);
         // The magic may be cut off by the end of what has been read.
-        let step = 1 + next.unwrap_or(rest.len().saturating_sub(MAGIC.len() - 1));
+        let step = damaged + next.unwrap_or(rest.len().saturating_sub(MAGIC.len() - 1));
         self.at += step;
         self.damaged += step as u64;
     }
@@ -119,5 +135,20 @@ mod tests {
 
         let noise = [b"TLBTLBK", &whole[..], b"TLB"].concat();
         assert_eq!(blocks(&noise), (all.to_vec(), 10));
+    }
+
+    #[test]
+    fn blocks_within_a_damaged_block_are_looked_for_only_for_a_time() {
+        let one = |content: &[u8]| block(Header::of(Kind::Process, 0), content).unwrap();
+        let mut damaged = one(&one(b"within"));
+        damaged[SUMMED - 1] ^= 1;
+        let file = [damaged, one(b"behind")].concat();
+        for (most_in_vain, expected) in
+            [(MOST_IN_VAIN, &[&b"within"[..], b"behind"][..]), (0, &[b"behind"])]
+        {
+            let reader = Reader { most_in_vain, ..Reader::new(&file[..]) };
+            let found: Vec<_> = reader.map(|block| block.unwrap().content).collect();
+            assert_eq!(found, expected);
+        }
     }
 }

@@ -26,13 +26,17 @@ static IS_TAKEN: [AtomicBool; COUNT] = [const { AtomicBool::new(false) }; COUNT]
 
 /// Does `work` with a buffer, a large one for so many bytes.
 pub fn with<T>(wanted: usize, work: impl FnOnce(&mut [MaybeUninit<u8>]) -> T) -> T {
-    let Some(place) = (wanted > SMALL).then(take).flatten() else {
-        return work(&mut [MaybeUninit::uninit(); SMALL]);
-    };
+    let Some(place) = (wanted > SMALL).then(take).flatten() else { return with_small(work) };
     // SAFETY: nobody else has it until it is given back.
     let done = work(unsafe { &mut *BUFFERS[place].0.get() });
     IS_TAKEN[place].store(false, Release);
     done
+}
+
+/// Not inlined: the stack of callers has no room for the buffer while nobody uses it.
+#[inline(never)]
+fn with_small<T>(work: impl FnOnce(&mut [MaybeUninit<u8>]) -> T) -> T {
+    work(&mut [MaybeUninit::uninit(); SMALL])
 }
 
 fn take() -> Option<usize> {

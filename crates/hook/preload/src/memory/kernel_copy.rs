@@ -129,7 +129,8 @@ pub fn value<T: Copy>(from: *const T) -> Option<T> {
 }
 
 /// Reads from memory of this process, as far as it can be read and finds room. Of more buffers than
-/// `TOGETHER`, the first.
+/// `TOGETHER`, the first. Not inlined, so that its array leaves the stack before bytes are searched.
+#[inline(never)]
 fn read(from: impl Iterator<Item = iovec>, to: &mut [MaybeUninit<u8>]) -> Result<usize, Errno> {
     let (pid, _) = Thread::get().identity();
     let none = iovec { iov_base: core::ptr::null_mut(), iov_len: 0 };

@@ -8,7 +8,7 @@ use tare_hook_segment::{Action, Event, View};
 
 /// So many are recorded at once, for holding signals takes two system calls. They stand on the
 /// stack, which may be a small one for signal handlers.
-const TOGETHER: usize = 32;
+const TOGETHER: usize = 8;
 
 /// The bytes searched changed their rules meanwhile.
 #[derive(Debug, PartialEq, Eq)]

@@ -37,6 +37,9 @@ pub struct Ctf<'log> {
     waiting: usize,
 }
 
+/// Streams besides the first of each ring. A file may be made so that its times always fall.
+const MOST_FALLS: usize = 1000;
+
 /// What packets of a stream go on with.
 #[derive(Clone, Copy, Default)]
 struct Stream {
@@ -72,19 +75,25 @@ impl<'log> Ctf<'log> {
     }
 
     /// Of those of the row's ring, the one that has come nearest to the time without passing it.
-    fn stream(&mut self, row: &Row<'_>, time: u64) -> usize {
+    fn stream(&mut self, row: &Row<'_>, time: u64) -> io::Result<usize> {
         let of_ring = self.of_rings.entry((row.process, row.ring)).or_default();
         let before = of_ring.iter().copied().filter(|number| self.streams[*number].time <= time);
-        before.max_by_key(|number| self.streams[*number].time).unwrap_or_else(|| {
-            of_ring.push(self.streams.len());
-            self.streams.push(Stream::default());
-            self.streams.len() - 1
-        })
+        if let Some(nearest) = before.max_by_key(|number| self.streams[*number].time) {
+            return Ok(nearest);
+        }
+        of_ring.push(self.streams.len());
+        self.streams.push(Stream::default());
+        if self.streams.len() > MOST_FALLS + self.of_rings.len() {
+            return Err(io::Error::other(format!(
+                "times fall back more than {MOST_FALLS} times within threads: use another format"
+            )));
+        }
+        Ok(self.streams.len() - 1)
     }
 
     fn event(&mut self, row: &Row<'_>, channel: &str, payload: Payload<'_>) -> io::Result<()> {
         let time = nanoseconds(row.time_ns);
-        let stream = self.stream(row, time);
+        let stream = self.stream(row, time)?;
         if self.packets.get(&stream).is_some_and(|packet| packet.tid != row.tid) {
             self.flush(stream)?;
         }
@@ -118,7 +127,7 @@ impl<'log> Ctf<'log> {
     fn loss(&mut self, row: &Row<'_>, lost: u64, first: u64, last: u64) -> io::Result<()> {
         let times = self.source.log.times(row.process);
         let [first, last] = [first, last].map(|ticks| nanoseconds(times.at(ticks)));
-        let stream = self.stream(row, first);
+        let stream = self.stream(row, first)?;
         self.flush(stream)?;
         self.streams[stream].time = last.max(first);
         self.streams[stream].lost += lost;

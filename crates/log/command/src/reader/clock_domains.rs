@@ -9,99 +9,160 @@ use std::collections::{BTreeMap, HashMap};
 use tare_clock::{Snapshot, Source};
 use tare_log_file::{Boot, Clock, ProcessInfo, Relation};
 
-/// Processes that have this in common have their times in common.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct ClockDomain {
+/// Since one start of it.
+struct Machine {
     boot: Boot,
+    /// `None` if no process of it logged.
+    host: Option<String>,
+    /// Readings that its times do not follow yet.
+    unused: Vec<Clock>,
+    by_ticks: TickConversion,
+    by_nanoseconds: TickConversion,
+    relations: Vec<Relation>,
+    /// If it was related to the first, how far its times may be wrong.
+    error_ns: Option<i64>,
+}
+
+impl Machine {
+    fn new(boot: Boot) -> Self {
+        Self {
+            boot,
+            host: None,
+            unused: Vec::new(),
+            by_ticks: TickConversion::default(),
+            by_nanoseconds: TickConversion::of_nanoseconds(),
+            relations: Vec::new(),
+            error_ns: None,
+        }
+    }
+
+    fn use_readings(&mut self) {
+        let readings = std::mem::take(&mut self.unused).into_iter().map(
+            |Clock { ticks, monotonic_ns, realtime_ns, width, .. }| Snapshot {
+                ticks,
+                monotonic_ns,
+                realtime_ns,
+                width,
+            },
+        );
+        let readings: Vec<_> = readings.collect();
+        self.by_nanoseconds.extend(
+            readings
+                .iter()
+                .map(|reading| Snapshot { ticks: reading.monotonic_ns as u64, ..*reading }),
+        );
+        self.by_ticks.extend(readings);
+    }
+
+    /// Of its system clock, in the readings.
+    fn first_and_last_ns(&self) -> Option<(i64, i64)> {
+        let times = self.by_ticks.readings().iter().map(|reading| reading.realtime_ns);
+        times.clone().min().zip(times.max())
+    }
+}
+
+/// Processes that have this in common have their times in common.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct ClockDomain {
+    /// Its index.
+    machine: usize,
     /// `None` for ticks; of nanoseconds, how far they are ahead of those in the readings.
     ahead_ns: Option<i64>,
 }
 
-impl ClockDomain {
-    fn of(info: &ProcessInfo, boot: Boot) -> Self {
-        let source = Source::named(info.clock.as_bytes()).unwrap_or_default();
-        let ahead_ns = (!source.counts_ticks()).then_some(info.ahead_ns);
-        Self { boot, ahead_ns }
+/// The times of a process.
+#[derive(Clone, Copy)]
+pub struct Times<'log> {
+    readings: &'log TickConversion,
+    ahead_ns: i64,
+}
+
+impl Times<'_> {
+    /// As [`TickConversion::at`].
+    pub fn at(&self, ticks: u64) -> Option<i64> {
+        self.readings.at(ticks.wrapping_sub(self.ahead_ns as u64))
     }
 
-    fn times(&self, readings: &[Clock]) -> TickConversion {
-        let mut times = match self.ahead_ns {
-            None => TickConversion::default(),
-            Some(_) => TickConversion::of_nanoseconds(),
-        };
-        for clock in readings.iter().filter(|clock| clock.boot == self.boot) {
-            times.add(self.seen(*clock));
-        }
-        times
-    }
-
-    /// The reading, as a process sees it.
-    fn seen(&self, clock: Clock) -> Clock {
-        match self.ahead_ns {
-            None => clock,
-            Some(ahead) => Clock { ticks: clock.monotonic_ns.wrapping_add(ahead) as u64, ..clock },
-        }
+    /// As [`TickConversion::between`].
+    pub fn between(&self, first: u64, last: u64) -> Option<f64> {
+        self.readings.between(first, last)
     }
 }
 
 #[derive(Default)]
 pub struct ClockDomains {
-    readings: Vec<Clock>,
-    indices: HashMap<ClockDomain, usize>,
-    all: Vec<(ClockDomain, TickConversion)>,
+    machines: Vec<Machine>,
+    indices: HashMap<Boot, usize>,
+    /// The index of the machine of the first reading.
+    first: Option<usize>,
+    /// Indices of machines with readings that times do not follow yet.
+    changed: Vec<usize>,
     /// By the index of a process.
-    of_process: Vec<usize>,
-    relations: Vec<Relation>,
-    /// Of each machine that logged, its name.
-    hosts: BTreeMap<Boot, String>,
-    /// Of each machine that was related to the first, how far its times may be wrong.
-    errors: HashMap<Boot, i64>,
+    of_process: Vec<ClockDomain>,
 }
 
 impl ClockDomains {
+    fn machine(&mut self, boot: Boot) -> usize {
+        *self.indices.entry(boot).or_insert_with(|| {
+            self.machines.push(Machine::new(boot));
+            self.machines.len() - 1
+        })
+    }
+
+    /// Times follow the reading after `update`.
     pub fn add(&mut self, clock: Clock) {
-        self.readings.push(clock);
-        for (domain, times) in self.all.iter_mut().filter(|(domain, _)| domain.boot == clock.boot) {
-            times.add(domain.seen(clock));
+        let index = self.machine(clock.boot);
+        self.first.get_or_insert(index);
+        if self.machines[index].unused.is_empty() {
+            self.changed.push(index);
+        }
+        self.machines[index].unused.push(clock);
+    }
+
+    pub fn update(&mut self) {
+        for index in self.changed.drain(..) {
+            self.machines[index].use_readings();
         }
     }
 
     /// For the process at the next index. One that says nothing of the machine is taken for one
     /// of the first.
     pub fn add_process(&mut self, info: &ProcessInfo) {
-        let first = self.readings.first().map(|clock| clock.boot);
         let is_unknown = info.boot == Boot::default();
-        let boot = if is_unknown { first.unwrap_or_default() } else { info.boot };
-        self.hosts.entry(boot).or_insert_with(|| info.host.clone());
-        let domain = ClockDomain::of(info, boot);
-        let next = self.all.len();
-        let index = *self.indices.entry(domain).or_insert(next);
-        if index == next {
-            self.all.push((domain, domain.times(&self.readings)));
-        }
-        self.of_process.push(index);
+        let first = self.first.filter(|_| is_unknown);
+        let machine = first.unwrap_or_else(|| self.machine(info.boot));
+        self.machines[machine].host.get_or_insert_with(|| info.host.clone());
+        let source = Source::named(info.clock.as_bytes()).unwrap_or_default();
+        let ahead_ns = (!source.counts_ticks()).then_some(info.ahead_ns);
+        self.of_process.push(ClockDomain { machine, ahead_ns });
     }
 
     pub fn add_relation(&mut self, relation: Relation) {
-        self.relations.push(relation);
+        for moment in [&relation.here, &relation.there] {
+            let index = self.machine(moment.boot);
+            self.machines[index].relations.push(relation.clone());
+        }
     }
 
     /// Gives all machines the system time of the first, as far as their monotonic clocks are
     /// related to its. Says in words how well, and where they are not.
     pub fn relate(&mut self) -> Vec<String> {
-        let Some(first) = self.readings.first().map(|clock| clock.boot) else { return Vec::new() };
-        let domain = ClockDomain { boot: first, ahead_ns: Some(0) };
-        let times = domain.times(&self.readings);
-        let here = self.hosts.get(&first).map(|host| format::plain(host));
+        self.update();
+        let Some(first) = self.first else { return Vec::new() };
+        let here = self.machines[first].host.as_deref().map(format::plain);
         let here = here.unwrap_or_else(|| "the first file's host".to_owned());
         let mut messages = Vec::new();
-        for (boot, there) in self.hosts.iter().filter(|(boot, _)| **boot != first) {
-            let there = format::plain(there);
-            let Some(offsets) = ClockOffsets::of(*boot, first, &self.relations) else {
+        for index in (0..self.machines.len()).filter(|index| *index != first) {
+            let Ok([first, machine]) = self.machines.get_disjoint_mut([first, index]) else {
+                continue;
+            };
+            let Some(there) = machine.host.as_deref().map(format::plain) else { continue };
+            let Some(offsets) = ClockOffsets::of(machine.boot, first.boot, &machine.relations)
+            else {
                 // Another start of the same machine has the same system clock; two that run at
                 // once are two machines.
                 let is_same = there == here;
-                if !is_same || self.run_at_once(*boot, first) {
+                if !is_same || run_at_once(machine, first) {
                     let another = if is_same { "another " } else { "" };
                     messages.push(format!(
                         "times of {another}{there} use its own clock, because its difference to \
@@ -111,66 +172,69 @@ impl ClockDomains {
                 continue;
             };
             let mut error = 0;
-            for clock in self.readings.iter_mut().filter(|clock| clock.boot == *boot) {
-                let (monotonic_ns, error_ns) = offsets.convert(clock.monotonic_ns);
-                clock.realtime_ns = times.at(monotonic_ns as u64).unwrap_or(clock.realtime_ns);
-                error = error.max(error_ns);
+            for times in [&mut machine.by_ticks, &mut machine.by_nanoseconds] {
+                times.set_system_times(|monotonic_ns| {
+                    let (monotonic_ns, error_ns) = offsets.convert(monotonic_ns);
+                    error = error.max(error_ns);
+                    first.by_nanoseconds.at(monotonic_ns as u64)
+                });
             }
-            self.errors.insert(*boot, error);
+            machine.error_ns = Some(error);
             let error = format::time(Some(error as f64));
             messages.push(format!(
-                "times of {there} are converted to the clock of {here}, to within \
-                               {error}"
+                "times of {there} are converted to the clock of {here}, to within {error}"
             ));
-        }
-        for (domain, times) in &mut self.all {
-            *times = domain.times(&self.readings);
         }
         messages
     }
 
-    /// By their own system clocks.
-    fn run_at_once(&self, one: Boot, other: Boot) -> bool {
-        let [one, other] = [one, other].map(|boot| {
-            let its = self.readings.iter().filter(move |clock| clock.boot == boot);
-            let times = its.map(|clock| clock.realtime_ns);
-            times.clone().min().zip(times.max())
-        });
-        matches!((one, other), (Some(one), Some(other)) if one.0 <= other.1 && other.0 <= one.1)
+    pub fn of(&self, process: usize) -> Times<'_> {
+        self.times(self.of_process[process])
     }
 
-    pub fn of(&self, process: usize) -> &TickConversion {
-        &self.all[self.of_process[process]].1
+    fn times(&self, domain: ClockDomain) -> Times<'_> {
+        let machine = &self.machines[domain.machine];
+        match domain.ahead_ns {
+            None => Times { readings: &machine.by_ticks, ahead_ns: 0 },
+            Some(ahead_ns) => Times { readings: &machine.by_nanoseconds, ahead_ns },
+        }
     }
 
     /// Of its machine's times, where it was related to another.
     pub fn error_ns(&self, process: usize) -> Option<i64> {
-        self.errors.get(&self.all[self.of_process[process]].0.boot).copied()
+        self.machines[self.of_process[process].machine].error_ns
     }
 
     /// Of the first process.
     pub fn readings(&self) -> &[Snapshot] {
-        self.all.first().map_or(&[], |(_, times)| times.readings())
+        let first = self.of_process.first();
+        first.map_or(&[], |domain| self.times(*domain).readings.readings())
     }
 
     /// Nanoseconds from the first to the last of these moments, each of some process. Within one
     /// timeline, whatever was done to the clock meanwhile.
     pub fn length_ns(&self, ranges: &[Option<(u64, u64)>]) -> Option<i64> {
-        let mut joined: BTreeMap<usize, (u64, u64)> = BTreeMap::new();
+        let mut joined: BTreeMap<ClockDomain, (u64, u64)> = BTreeMap::new();
         for (process, range) in ranges.iter().enumerate() {
             let Some((first, last)) = *range else { continue };
             let known = joined.entry(self.of_process[process]).or_insert((first, last));
             *known = (known.0.min(first), known.1.max(last));
         }
         let joined: Vec<_> =
-            joined.into_iter().map(|(index, range)| (&self.all[index].1, range)).collect();
+            joined.into_iter().map(|(domain, range)| (self.times(domain), range)).collect();
         if let [(times, (first, last))] = joined[..] {
             return times.between(first, last).map(|length| length.round() as i64);
         }
         let begin = joined.iter().filter_map(|(times, (first, _))| times.at(*first)).min()?;
         let end = joined.iter().filter_map(|(times, (_, last))| times.at(*last)).max()?;
-        Some(end - begin)
+        Some(end.saturating_sub(begin))
     }
+}
+
+/// By their own system clocks.
+fn run_at_once(one: &Machine, other: &Machine) -> bool {
+    let ranges = one.first_and_last_ns().zip(other.first_and_last_ns());
+    ranges.is_some_and(|(one, other)| one.0 <= other.1 && other.0 <= one.1)
 }
 
 #[cfg(test)]
@@ -205,6 +269,7 @@ mod tests {
             ..reading(OTHER, 1_100, 0)
         });
         after.iter().for_each(|info| clock_domains.add_process(info));
+        clock_domains.update();
         clock_domains
     }
 

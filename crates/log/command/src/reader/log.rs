@@ -3,10 +3,9 @@ mod rows;
 
 pub use rows::{Ended, Row, What};
 
-use super::clock_domains::ClockDomains;
+use super::clock_domains::{ClockDomains, Times};
 use super::process_end::{ProcessEnd, ProcessEnds};
 use super::tail::Tail;
-use super::tick_conversion::TickConversion;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use tare_clock::Snapshot;
@@ -97,6 +96,7 @@ impl Log {
     /// Takes from a block of the one file what events need.
     pub fn learn(&mut self, block: &Block) {
         self.learn_of(0, block);
+        self.clock_domains.update();
     }
 
     fn learn_of(&mut self, file: usize, block: &Block) {
@@ -197,7 +197,7 @@ impl Log {
     }
 
     /// Those of the process with this index.
-    pub fn times(&self, process: usize) -> &TickConversion {
+    pub fn times(&self, process: usize) -> Times<'_> {
         self.clock_domains.of(process)
     }
 

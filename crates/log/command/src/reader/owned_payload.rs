@@ -18,6 +18,14 @@ impl From<Payload<'_>> for OwnedPayload {
 }
 
 impl OwnedPayload {
+    /// Bytes that it takes elsewhere.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Number(_) => 0,
+            Self::Bytes(bytes) => bytes.len(),
+        }
+    }
+
     pub fn payload(&self) -> Payload<'_> {
         match self {
             Self::Number(number) => Payload::Number(*number),

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 use tare_clock::{Rate, Snapshot};
-use tare_log_file::Clock;
 
 /// Two readings that differ by more than this from what the ticks between them say have the
 /// setting of a clock between them, not its slewing.
@@ -21,12 +20,22 @@ impl TickConversion {
         Self { readings: Vec::new(), rate: Some(Rate::NANOSECOND) }
     }
 
-    pub fn add(&mut self, clock: Clock) {
-        let Clock { ticks, monotonic_ns, realtime_ns, width, .. } = clock;
-        let index = self.readings.partition_point(|known| known.ticks < ticks);
-        self.readings.insert(index, Snapshot { ticks, monotonic_ns, realtime_ns, width });
+    pub fn extend(&mut self, readings: impl IntoIterator<Item = Snapshot>) {
+        let known = self.readings.len();
+        self.readings.extend(readings);
+        let added = &self.readings[known.saturating_sub(1)..];
+        if !added.is_sorted_by_key(|reading| reading.ticks) {
+            self.readings.sort_by_key(|reading| reading.ticks);
+        }
         let ends = self.readings.first().zip(self.readings.last());
         self.rate = ends.and_then(|(first, last)| Rate::between(first, last)).or(self.rate);
+    }
+
+    /// Sets the system time of each reading to what is returned for its monotonic time.
+    pub fn set_system_times(&mut self, mut system_time: impl FnMut(i64) -> Option<i64>) {
+        for reading in &mut self.readings {
+            reading.realtime_ns = system_time(reading.monotonic_ns).unwrap_or(reading.realtime_ns);
+        }
     }
 
     /// In order of their ticks.
@@ -74,14 +83,14 @@ mod tests {
     use super::*;
 
     /// At 2 GHz.
-    fn reading(ticks: u64, realtime_ns: i64) -> Clock {
+    fn reading(ticks: u64, realtime_ns: i64) -> Snapshot {
         let monotonic_ns = (ticks / 2) as i64;
-        Clock { ticks, monotonic_ns, realtime_ns, ..Clock::default() }
+        Snapshot { ticks, monotonic_ns, realtime_ns, width: 0 }
     }
 
-    fn times(readings: &[Clock]) -> TickConversion {
+    fn times(readings: &[Snapshot]) -> TickConversion {
         let mut times = TickConversion::default();
-        readings.iter().for_each(|reading| times.add(*reading));
+        times.extend(readings.iter().copied());
         times
     }
 
@@ -95,7 +104,8 @@ mod tests {
             reading(2 * second, 1_999_800_000),
             reading(3 * second, 3_000_000_000),
         ];
-        let times = times(&[all[2], all[0], all[3], all[1]]);
+        let mut times = times(&[all[2], all[0]]);
+        times.extend([all[3], all[1]]);
         for reading in all {
             assert_eq!(times.at(reading.ticks), Some(reading.realtime_ns));
         }
@@ -119,7 +129,7 @@ mod tests {
         assert_eq!(times(&[reading(5, 5)]).at(5), None);
         let mut nanoseconds = TickConversion::of_nanoseconds();
         assert_eq!(nanoseconds.at(5), None);
-        nanoseconds.add(reading(5, 5));
+        nanoseconds.extend([reading(5, 5)]);
         assert_eq!(nanoseconds.at(8), Some(8));
         assert_eq!(times(&[]).between(1, 2), None);
     }

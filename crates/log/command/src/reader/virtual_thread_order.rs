@@ -103,9 +103,17 @@ impl Carrier {
     }
 
     fn lacks(&mut self, gap: Gap) {
-        self.owner().gaps.push(gap);
+        let gaps = &mut self.owner().gaps;
+        match gaps.last_mut().filter(|last| (last.0..=last.1).contains(&gap.0)) {
+            Some(last) => last.1 = last.1.max(gap.1),
+            None => gaps.push(gap),
+        }
     }
 }
+
+/// Bytes of events that may wait. A file may be made so that all events of virtual threads wait
+/// for its last block.
+pub const MOST_HELD: usize = 1 << 29;
 
 /// An event of a virtual thread that waits for its turn.
 #[derive(Debug)]
@@ -116,6 +124,12 @@ pub struct Held {
     pub thread: [u8; 16],
     pub id: ChannelId,
     pub value: OwnedPayload,
+}
+
+impl Held {
+    fn bytes(&self) -> usize {
+        size_of::<((u64, u64), Self)>() + self.value.bytes()
+    }
 }
 
 /// What comes next of a process.
@@ -129,7 +143,12 @@ pub enum Next {
 pub struct ReorderBuffer {
     all: HashMap<usize, ProcessBuffer>,
     count: u64,
+    /// Bytes of events that wait, and how many may.
+    held: usize,
+    most_held: usize,
     is_over: bool,
+    /// Events did not wait as long as they had to.
+    pub is_disordered: bool,
 }
 
 /// Of a process.
@@ -144,10 +163,11 @@ struct ProcessBuffer {
 }
 
 impl ReorderBuffer {
-    pub fn new(carriers: CarrierIndex) -> Self {
+    pub fn new(carriers: CarrierIndex, most_held: usize) -> Self {
         let all =
             carriers.0.into_iter().map(|(process, rings)| (process, ProcessBuffer::of(rings)));
-        Self { all: all.collect(), count: 0, is_over: false }
+        let (count, held, is_over) = (0, 0, false);
+        Self { all: all.collect(), count, held, most_held, is_over, is_disordered: false }
     }
 
     /// The next block of the ring is about to be read; `false` if it has come to the file since.
@@ -165,6 +185,7 @@ impl ReorderBuffer {
         (id, value): (ChannelId, OwnedPayload),
     ) {
         let held = Held { ring, ticks, tid, thread, id, value };
+        self.held += held.bytes();
         self.all.entry(ring.0).or_default().held.insert((ticks, self.count), held);
         self.count += 1;
     }
@@ -180,13 +201,18 @@ impl ReorderBuffer {
     pub fn next(&mut self, process: usize, until: u64) -> Option<Next> {
         let buffer = self.all.get_mut(&process)?;
         let next = buffer.held.first_key_value().map(|((ticks, _), _)| *ticks);
-        let next = next.filter(|ticks| self.is_over || *ticks < until);
+        let is_turn = next.is_some_and(|ticks| self.is_over || ticks < until);
+        let is_early = !is_turn && self.held > self.most_held;
+        let next = next.filter(|_| is_turn || is_early);
         let is_gap = |gap: &Gap| next.map_or(self.is_over, |ticks| gap.0 <= ticks);
         if let Some((first, last)) = buffer.gaps.pop_front_if(|gap| is_gap(gap)) {
             return Some(Next::Gap(first, last));
         }
         next?;
-        buffer.held.pop_first().map(|(_, held)| Next::Event(held))
+        let (_, held) = buffer.held.pop_first()?;
+        self.held -= held.bytes();
+        self.is_disordered |= is_early;
+        Some(Next::Event(held))
     }
 
     /// Nothing comes any more: the processes of which something is left.
@@ -213,5 +239,58 @@ impl ProcessBuffer {
         let begins = rings.into_iter().filter(|(_, ring)| carries(ring));
         let begins = begins.map(|(index, ring)| (index, ring.begins)).collect();
         Self { held: BTreeMap::new(), begins, gaps: gaps.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tare_log_file::{Event, Payload};
+    use tare_log_segment::block::Kind;
+
+    const TID: u32 = 0x8000_0001;
+
+    /// Of one event of a virtual thread, in each of two rings, and the first ring's once more.
+    fn carriers() -> CarrierIndex {
+        let mut carriers = CarrierIndex::default();
+        for (ring, ticks) in [(0, 30), (1, 20), (0, 40)] {
+            let channel = ChannelId::from_le_bytes([1, 0]);
+            let event = Item::Event(Event { ticks, channel, payload: Payload::Number(0) });
+            carriers.add((0, ring), &Header { tid: TID, ..Header::of(Kind::Events, 0) }, &[event]);
+        }
+        carriers
+    }
+
+    /// The ticks of what leaves the buffer after each block.
+    fn ticks(buffer: &mut ReorderBuffer) -> Vec<Vec<u64>> {
+        let blocks = [(0, 30), (1, 20), (0, 40)];
+        let after = |(ring, ticks)| {
+            assert!(buffer.read((0, ring)));
+            let id = ChannelId::from_le_bytes([1, 0]);
+            let value = OwnedPayload::Bytes(vec![0; 100]);
+            buffer.hold(((0, ring), ticks), (TID, [0; 16]), (id, value));
+            let until = buffer.until(0);
+            let all = std::iter::from_fn(|| buffer.next(0, until));
+            all.map(|next| match next {
+                Next::Event(held) => held.ticks,
+                Next::Gap(first, _) => first,
+            })
+            .collect()
+        };
+        blocks.map(after).to_vec()
+    }
+
+    #[test]
+    fn events_wait_until_all_before_them_have_come() {
+        let mut buffer = ReorderBuffer::new(carriers(), MOST_HELD);
+        assert_eq!(ticks(&mut buffer), [vec![], vec![20, 30], vec![40]]);
+        assert_eq!((buffer.held, buffer.is_disordered), (0, false));
+    }
+
+    #[test]
+    fn events_do_not_wait_where_too_many_do() {
+        let mut buffer = ReorderBuffer::new(carriers(), 99);
+        assert_eq!(ticks(&mut buffer), [[30], [20], [40]]);
+        assert_eq!((buffer.held, buffer.is_disordered), (0, true));
     }
 }

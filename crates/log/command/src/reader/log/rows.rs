@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Events and losses of files, one by one.
 
-use super::Log;
+use super::{Log, names};
 use crate::reader::seen_ranges::{Ring, SeenRanges};
-use crate::reader::virtual_thread_order::{CarrierIndex, Next, ReorderBuffer, has_to_wait};
+use crate::reader::virtual_thread_order::{
+    CarrierIndex, MOST_HELD, Next, ReorderBuffer, has_to_wait,
+};
 use std::path::Path;
 use tare_command::{Failure, ResultExt, regular_file, say};
 use tare_log_file::{Event, Events, Header, Item, Kind, Mark, Payload, Reader};
@@ -60,12 +62,21 @@ impl Log {
     /// when `each` says so by an error.
     pub fn rows<E>(&self, mut each: impl FnMut(Row<'_>) -> Result<(), E>) -> Result<(), Ended<E>> {
         let mut seen = SeenRanges::default();
-        let mut buffer = ReorderBuffer::new(self.carriers().map_err(Ended::Failed)?);
+        let carriers = self.carriers().map_err(Ended::Failed)?;
+        let mut buffer = ReorderBuffer::new(carriers, MOST_HELD);
         for (file, path) in self.paths.iter().enumerate() {
             self.rows_of((file, path), &mut seen, &mut buffer, &mut each)?;
         }
         for process in buffer.end() {
             self.release(&mut buffer, process, &mut each)?;
+        }
+        if buffer.is_disordered {
+            say(format_args!(
+                "{}: some events of virtual threads are not in the order of their times, because \
+                 more than {} MiB of them had to be sorted at once",
+                names(&self.paths),
+                MOST_HELD >> 20
+            ));
         }
         Ok(())
     }
