@@ -174,14 +174,14 @@ def test_times_that_always_fall_fill_no_folder(tmp_path: Path) -> None:
     ran(file, Path("/bin/true"))
     layout = struct.pack("<5I12xQ", 1, 0, 0, 0, 1, 0)
     for place in range(2_000):
-        times = struct.pack("<QQ", *[10**12 - place] * 2)
+        times = struct.pack("<QQ", *[10**12 - 1_000 * place] * 2)
         content = layout[:32] + times[:8] + bytes(2)
         header = struct.pack("<HHIIIIIQQQ", 4, 1, 42, 42, 1, 0, 1, place, place + 1, 1)
         summed = (header + times).ljust(88, b"\0") + content
         with file.open("ab") as end:
             end.write(b"TLBK" + struct.pack("<I", crc32c(summed)) + summed)
     out = tmp_path / "out"
-    words = [TARE_LOG, "export", "--to", "ctf", "--out", out, file]
+    words = [str(word) for word in (TARE_LOG, "export", "--to", "ctf", "--out", out, file)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.returncode == 1
     assert "times fall back more than 1000 times" in done.stderr

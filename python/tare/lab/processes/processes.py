@@ -58,6 +58,8 @@ class Family:
 
     pids: list[int]
     cpu_ns: int
+    first: Process | None = None
+    """The process that the supervisor started; None if the program is in a container or guest."""
 
 
 class Processes:
@@ -198,7 +200,7 @@ class Processes:
         """The living processes of a command, and its CPU time so far."""
         self._tell(do="family", name=process.name)
         answer = self._answer("family", name=process.name)
-        return Family(answer["pids"], answer["cpu_ns"])
+        return Family(answer["pids"], answer["cpu_ns"], process)
 
     def wait(self, timeout_s: float) -> None:
         """Waits until something happens to a command, or until the time is over."""

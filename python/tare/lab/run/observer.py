@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tare.lab.machine import concurrent_runs
@@ -47,9 +48,14 @@ class Observer:
             return
         self._next_look = time.monotonic() + self._pause_s
         self._pause_s = min(2 * self._pause_s, LOOK_S)
-        pids = family().pids
-        self._generator = Namespaces.of(pids) or self._generator
-        self._generator_watch.look(pids)
+        found = family()
+        if living := Namespaces.of(found.pids):
+            self._generator = living
+        elif self._generator is None and found.first is not None:
+            # It had ended before this program got a CPU: the supervisor's were its own.
+            here = Namespaces.of([self._processes.pid])
+            self._generator = here and replace(here, pid=found.first.pid)
+        self._generator_watch.look(found.pids)
 
     def end(self, plan: Plan, pods: Sequence[Pod], machine: Facts) -> dict[int, Seen]:
         """What was read, by the number of the run; call it while the services are still up."""

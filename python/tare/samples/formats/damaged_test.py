@@ -95,6 +95,55 @@ def test_numbers_beyond_any_load_test_are_refused_in_one_line(
     assert len(said) < len(str(path)) + 400
 
 
+FARTHEST = str(2**63 - 1)
+
+
+def otlp(start: str) -> str:
+    span = {"name": "a", "startTimeUnixNano": start, "endTimeUnixNano": "1700000000000001000"}
+    return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}) + "\n"
+
+
+def jaeger(*starts: int) -> str:
+    spans = [{"operationName": "a", "startTime": start, "duration": 5} for start in starts]
+    return json.dumps({"data": [{"traceID": "1", "spans": spans}]})
+
+
+def zipkin(*starts: int) -> str:
+    span = {"traceId": "1", "id": "2", "localEndpoint": {"serviceName": "a"}, "duration": 5}
+    return json.dumps([span | {"timestamp": start} for start in starts])
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        (otlp("1700000000000000000") + otlp(f"-{FARTHEST}"), {}),
+        (jaeger(1_700_000_000_000_000, int(FARTHEST)), {}),
+        (zipkin(1_700_000_000_000_000, int(FARTHEST)), {}),
+        (f"start,end\n1700000000000000000,1700000000000000005\n-{FARTHEST},5\n",
+         {"start": "start", "end": "end"}),
+        ("RUN\ta\n" + "".join(f"REQUEST\t\ta\t{begun}\t{ended}\tOK\t \n" for begun, ended in
+                          [(1_700_000_000_000, 1_700_000_000_005), (-(10**12) * 9, 9 * 10**12)]),
+         {}),
+        ("metric_name,timestamp,metric_value\n" + "".join(
+            f"http_req_duration,{end},{took}\n"
+            for end, took in [("1700000000.5", 5), ("9e9", f"-{9 * 10**12}")]), {}),
+    ],
+    ids=["otlp", "jaeger", "zipkin", "csv", "gatling", "k6"],
+)  # fmt: skip
+def test_a_row_with_a_time_too_far_away_is_left_out(
+    tmp_path: Path, text: str, columns: dict[str, str]
+) -> None:
+    path = tmp_path / "a"
+    path.write_text(text)
+    found = read_files(
+        {"a": [path], "b": [path]},
+        "a",
+        asked=Asked(columns=columns, unit="ns" if columns else None),
+    )
+    assert found.runs[0].requests == 1
+    assert any("1 row without a usable time" in warning for warning in found.warnings)
+
+
 @pytest.mark.parametrize("time", ["1.2.3", ".", HUGE])
 def test_an_interval_without_a_time_is_left_out(tmp_path: Path, time: str) -> None:
     path = tmp_path / "a.hdr"

@@ -10,7 +10,7 @@ from tare.errors import InputError, NoRequestsError
 from tare.samples.formats.csv_file import opened, read_lines
 from tare.samples.formats.labels import mixed
 from tare.samples.formats.source import Source
-from tare.samples.formats.times import nanoseconds
+from tare.samples.formats.times import bounded, nanoseconds
 from tare.samples.sql import column as sql
 from tare.samples.sql.engine import count_rows
 
@@ -41,7 +41,7 @@ def read(backend: Database, path: Path) -> Source:
     fields: Any = table.line.split("\t")
     older: Any = ~fields[STATUS].isin(RESULTS) & fields[STATUS_UNTIL_3_3].isin(RESULTS)
     status: Any = older.fill_null(False).ifelse(STATUS_UNTIL_3_3, STATUS)
-    begun, ended = (nanoseconds(fields[status - back], "ms") for back in (2, 1))
+    begun, ended = (bounded(nanoseconds(fields[status - back], "ms")) for back in (2, 1))
     told: Any = fields[status]
     samples = table.select(
         row=table.row,

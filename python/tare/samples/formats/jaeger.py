@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.samples.formats.asked import NOTHING, Asked
-from tare.samples.formats.json_file import number, stored, whole
+from tare.samples.formats.json_file import stored, time_ns, whole
 from tare.samples.formats.source import Source
 from tare.samples.formats.span_names import (
     HOSTS,
@@ -17,7 +17,6 @@ from tare.samples.formats.span_names import (
     plain,
     ungrouped,
 )
-from tare.samples.formats.times import NANOSECONDS
 from tare.samples.sql import column as sql
 
 if TYPE_CHECKING:
@@ -47,8 +46,8 @@ def samples_of(table: Table, asked: Asked) -> Table:
     service = table.process["serviceName"].json_text
     return table.select(
         "row",
-        start_ns=number(span["startTime"]) * NANOSECONDS["us"],
-        duration_ns=number(span["duration"]) * NANOSECONDS["us"],
+        start_ns=time_ns(span["startTime"], "us"),
+        duration_ns=time_ns(span["duration"], "us"),
         ok=~_tag(span, "error").isin(TRUE).fill_null(False),
         service=service,
         host=sql.coalesce(*(plain(table[tag]) for tag in tags)),

@@ -11,7 +11,7 @@ from tare.errors import InputError
 from tare.samples.formats.csv_file import ROW, equal_rows, read_text
 from tare.samples.formats.labels import mixed
 from tare.samples.formats.source import Source
-from tare.samples.formats.times import nanoseconds
+from tare.samples.formats.times import bounded, nanoseconds
 from tare.samples.sql import column as sql
 from tare.samples.sql.engine import count_rows
 from tare.samples.sql.table import fresh_name
@@ -88,8 +88,8 @@ def _without_sums(table: Table) -> tuple[Table, tuple[str, ...]]:
     if not count_rows(table.filter(transaction).limit(1)):
         return table, ()
     threads = "threadName" if "threadName" in table.columns else None
-    start: Any = nanoseconds(table.timeStamp, "ms")
-    end = start + nanoseconds(table.elapsed, "ms")
+    start: Any = bounded(nanoseconds(table.timeStamp, "ms"))
+    end = start + bounded(nanoseconds(table.elapsed, "ms"))
     thread = sql.window(group_by=threads, order_by=ROW)
     follows: Any = start.lag().over(thread) >= start
     # Either: whole milliseconds let a request begin, or end, with what it is part of.

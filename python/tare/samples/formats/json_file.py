@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
 from tare.samples.formats.csv_file import UNREADABLE, is_gzipped, opened
+from tare.samples.formats.times import of_text
 from tare.samples.sql.engine import exactly, first_line, quoted, store
 
 if TYPE_CHECKING:
@@ -57,9 +58,10 @@ def summary(path: Path) -> dict[str, Any]:
     return found
 
 
-def number(value: Any) -> Any:
-    """A whole number that JSON has as a number or, as for 64 bits, as a text."""
-    return value.cast("string").replace('"', "").try_cast("int64")
+def time_ns(value: Any, unit: str) -> Any:
+    """Nanoseconds of what JSON has as a number or, as for 64 bits, as a text, in `unit`; null
+    where there is none, or too large a one."""
+    return of_text(value.cast("string").replace('"', ""), unit)
 
 
 def _objects(backend: Database, path: Path, form: str, largest: int, ignore: str) -> Table:

@@ -12,7 +12,7 @@ from tare.samples.formats.csv_file import ROW, read_text
 from tare.samples.formats.labels import mixed
 from tare.samples.formats.named_columns import from_names
 from tare.samples.formats.source import Source
-from tare.samples.formats.times import moment, nanoseconds
+from tare.samples.formats.times import bounded, moment, nanoseconds
 from tare.samples.sql import column as sql
 from tare.samples.sql.engine import count_rows
 
@@ -40,7 +40,7 @@ def read(backend: Database, path: Path, asked: Asked) -> Source:
     time = moment(table.timestamp, "s")
     # k6 stamps a request at its end; in whole seconds, its default, that is no use for the start.
     coarse: Any = table.timestamp.try_cast("float64") < IN_SECONDS
-    start: Any = coarse.fill_null(False).ifelse(time, time - duration)
+    start: Any = coarse.fill_null(False).ifelse(time, bounded(time) - bounded(duration))
     names = ("status", "expected_response", "error")
     told = outcome({name: table[name] for name in names if name in table.columns})
     samples = table.select(row=table[ROW], start_ns=start, duration_ns=duration, **told)

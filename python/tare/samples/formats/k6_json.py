@@ -11,7 +11,7 @@ from tare.samples.formats.json_lines import require
 from tare.samples.formats.k6 import APART, LABELS, METRIC, outcome
 from tare.samples.formats.labels import mixed
 from tare.samples.formats.source import Source
-from tare.samples.formats.times import iso_8601, nanoseconds
+from tare.samples.formats.times import bounded, iso_8601, nanoseconds
 from tare.samples.sql.engine import count_rows
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def read(backend: Database, path: Path) -> Source:
     samples = table.select(
         row=table.rowid(),
         # k6 stamps a request at its end.
-        start_ns=iso_8601(data["time"].json_text) - duration,
+        start_ns=bounded(iso_8601(data["time"].json_text)) - bounded(duration),
         duration_ns=duration,
         **outcome({name: data["tags"][name].json_text for name in names}),
     )

@@ -10,7 +10,7 @@ from tare.errors import InputError
 from tare.samples.formats.asked import Asked
 from tare.samples.formats.csv_file import ROW
 from tare.samples.formats.source import Source
-from tare.samples.formats.times import epoch_ns, moment, nanoseconds, unit_in
+from tare.samples.formats.times import bounded, epoch_ns, moment, nanoseconds, unit_in
 from tare.samples.sql import column as sql
 from tare.samples.sql.engine import count_rows
 
@@ -51,7 +51,7 @@ def from_names(
         columns["duration_ns"] = _duration(of["duration"], path, asked)
         columns.pop("end_ns", None)
     else:
-        columns["duration_ns"] = columns.pop("end_ns") - columns["start_ns"]
+        columns["duration_ns"] = bounded(columns.pop("end_ns")) - bounded(columns["start_ns"])
     ok: Any = sql.literal(True)
     if "status" in of:
         columns["status"] = of["status"].try_cast("int32")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.samples.formats.asked import NOTHING, Asked
-from tare.samples.formats.json_file import lines, number, stored
+from tare.samples.formats.json_file import lines, stored, time_ns
 from tare.samples.formats.json_lines import require
 from tare.samples.formats.source import Source
 from tare.samples.formats.span_names import (
@@ -18,6 +18,7 @@ from tare.samples.formats.span_names import (
     plain,
     ungrouped,
 )
+from tare.samples.formats.times import bounded
 from tare.samples.sql import column as sql
 from tare.samples.sql.engine import count_rows
 
@@ -57,7 +58,7 @@ def read(backend: Database, path: Path, asked: Asked = NOTHING) -> Source:
     table = stored(backend, spans, path)
     require(table, broken, path, "span")
     span: Any = table.span
-    start, end = (number(span[name]) for name in ("startTimeUnixNano", "endTimeUnixNano"))
+    start, end = (bounded(time_ns(span[f"{name}TimeUnixNano"], "ns")) for name in ("start", "end"))
     code: Any = span["status"]["code"].cast("string").fill_null("0")
     kind = span["kind"].cast("string").replace('"', "").replace("SPAN_KIND_", "").lower()
     group = None

@@ -14,6 +14,7 @@ NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _DIGITS = {"s": 25, "ms": 28, "us": 31, "ns": 34}
 # The years 2010 to 2040 in seconds: a clock that counts from a machine's start is rarely there.
 _PRESENT_DAY = 1_262_304_000, 2_208_988_800
+_FARTHEST = 2**62 - 1
 _ISO_8601 = (
     r"^\d{4}[-/]\d\d?[-/]\d\d?([T ]\d\d?:\d\d(:\d\d(\.\d+)?)?)?"
     r" ?(Z|UTC|[+-]\d\d(:?\d\d)?)?$"
@@ -46,6 +47,12 @@ def of_text(text: Any, unit: str) -> Any:
     is_decimal: Any = ~sql.function("LOWER", text).contains("x")
     quick: Any = (is_short & is_decimal).ifelse(text.concat(f"e{exponent}"), None)
     return sql.coalesce(quick.try_cast("int64"), nanoseconds(text, unit))
+
+
+def bounded(time: Any) -> Any:
+    """Nanoseconds; null beyond 146 years, so that no sum or difference of two is too large: the
+    engine would refuse the whole file."""
+    return time.between(-_FARTHEST, _FARTHEST).ifelse(time, sql.null("int64"))
 
 
 def moment_of_text(column: Any, unit: str) -> Any:

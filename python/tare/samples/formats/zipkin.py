@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.samples.formats.asked import NOTHING, Asked
-from tare.samples.formats.json_file import number, stored, whole
+from tare.samples.formats.json_file import stored, time_ns, whole
 from tare.samples.formats.json_lines import require
 from tare.samples.formats.source import Source
 from tare.samples.formats.span_names import full_name, plain, ungrouped
-from tare.samples.formats.times import NANOSECONDS
 from tare.samples.sql import column as sql
 
 if TYPE_CHECKING:
@@ -51,8 +50,8 @@ def read(backend: Database, path: Path, asked: Asked = NOTHING) -> Source:
     samples = joined.select(
         "row",
         "trace_id",
-        start_ns=number(span["timestamp"]) * NANOSECONDS["us"],
-        duration_ns=number(span["duration"]) * NANOSECONDS["us"],
+        start_ns=time_ns(span["timestamp"], "us"),
+        duration_ns=time_ns(span["duration"], "us"),
         ok=span["tags"]["error"].isnull(),
         service=service,
         host=sql.coalesce(endpoint["ipv4"].json_text, endpoint["ipv6"].json_text),
