@@ -120,6 +120,7 @@ class Jaeger(BaseHTTPRequestHandler):
         pass
 
 
+@pytest.mark.exhaustive
 def test_the_first_commands_of_spans(tmp_path: Path) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), Jaeger) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -14,6 +14,7 @@ RUNS = 6
 SPANS = ("GET /", "pay")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("noise", "words"),
     [(0.3, ["inconclusive", "slower"]), (0.0, ["slower", "slower"])],

@@ -168,6 +168,7 @@ def test_the_table_fits_a_terminal(sides: list[Path]) -> None:
     assert "\n  calls changed: requests " in shown
 
 
+@pytest.mark.exhaustive
 def test_all_forms_explain_the_change_with_the_same_sentence(sides: list[Path]) -> None:
     (traced,) = json.loads(tare(*sides, "--json").stdout)["traces"]
     comment = tare(*sides, "--markdown").stdout.replace("\\", "")

@@ -82,7 +82,15 @@ def result() -> Path:
     return once("contract", make) / "result"
 
 
-@pytest.mark.parametrize("case", CONTRACT["case"], ids=lambda case: case["name"])
+def cases() -> list[Any]:
+    exhaustive = pytest.mark.exhaustive
+    return [
+        pytest.param(case, id=case["name"], marks=exhaustive if case.get("exhaustive") else ())
+        for case in CONTRACT["case"]
+    ]
+
+
+@pytest.mark.parametrize("case", cases())
 def test_contract(
     case: dict[str, Any], url: str, dead: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -3,6 +3,7 @@
 
 import json
 
+import pytest
 from tests.in_process import tare
 from tests.lab.conftest import Experiment
 from tests.lab.test_interruption import contents
@@ -56,6 +57,7 @@ def test_blocks_are_added_in_the_order_of_the_seed_and_looks_are_counted(
     )
 
 
+@pytest.mark.exhaustive
 def test_an_experiment_that_was_not_finished_gets_more_blocks(experiment: Experiment) -> None:
     experiment.write_plan(top="control = false")
     assert experiment.measure(blocks=2).returncode == 0

@@ -200,6 +200,7 @@ def test_hook_proxy_and_link_work_in_containers(experiment: Experiment) -> None:
     assert not traces(os.getpid())
 
 
+@pytest.mark.exhaustive
 def test_environments_are_measured_once_in_an_experiment(
     experiment: Experiment, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,6 +84,7 @@ def test_one_failure_is_an_invalid_run_and_the_experiment_goes_on(
     assert "invalid: two: exited with code 3 before it was ready: broken config" in done.stderr
 
 
+@pytest.mark.exhaustive
 def test_what_stopped_it_is_carried_out_again_by_resume(experiment: Experiment) -> None:
     experiment.write_plan(top='design = "blocks"', layers=broken('test ! -e "$0/mended"'))
     assert experiment.measure(blocks=3).returncode == 1

@@ -66,6 +66,7 @@ def test_ctrl_c_stops_everything_and_resume_goes_on(experiment: Experiment) -> N
     check_resume(experiment, contents(experiment.result))
 
 
+@pytest.mark.exhaustive
 def test_what_was_begun_without_a_control_goes_on_without(experiment: Experiment) -> None:
     experiment.write_plan(top="control = false", load=LOAD)
     assert experiment.measure(blocks=2).returncode == 0
@@ -165,6 +166,7 @@ def test_kill_9_removes_network_namespaces(
     process.communicate()
 
 
+@pytest.mark.exhaustive
 def test_when_the_supervisor_is_killed_tare_stops_all_that_it_started(
     experiment: Experiment,
 ) -> None:

@@ -98,6 +98,7 @@ def ticks(pid: int) -> int:
     return sum(map(int, fields[11:13]))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(not may_run_containers(), reason="containers need root and the package runc")
 def test_a_container_on_the_network_of_the_host_is_like_a_pod(experiment: Experiment) -> None:
     bridge = '{ type = "container", name = "far", network = "bridge" }'

@@ -6,6 +6,7 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
 from tests.in_process import tare
 from tests.lab.conftest import HOLD, Experiment
 from tests.waiting import SECONDS
@@ -21,6 +22,7 @@ def judged_blocks(result: Path) -> set[int]:
     return {one["runs"]["condition"] for one in comparisons if one["metric"] == "p50"}
 
 
+@pytest.mark.exhaustive
 def test_verdicts_on_fewer_runs_do_not_outlive_a_resume(experiment: Experiment) -> None:
     experiment.write_plan(load=LOAD, layers=HOLD)
     arguments = ["--out", str(experiment.result), "--blocks", "3"]

@@ -82,6 +82,7 @@ def test_a_service_that_exports_nothing_is_no_run(experiment: Experiment) -> Non
     assert run["reason"].startswith("no span was received")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "environment",
     [

@@ -56,6 +56,7 @@ def test_a_load_over_tcp(tcp: Experiment, load: str) -> None:
     assert tcp.manifest["design"] == "interleaved"
 
 
+@pytest.mark.exhaustive
 def test_a_rate_that_is_a_share_of_the_capacity(tcp: Experiment) -> None:
     load = "send = 'PING\\r\\n'\nreply = 'resp'\nmode = 'open'\nrate = '20% of capacity'"
     tcp.plan.write_text(PLAN.replace("LOAD", load))

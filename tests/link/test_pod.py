@@ -56,6 +56,7 @@ def container(folder: Path, name: str, network: str, *command: str) -> list[str]
     return [*AS_USER, "env", *environment, *PODMAN.split(), *options, *root, *command]
 
 
+@pytest.mark.exhaustive
 def test_containers_of_a_pod_are_linked(folder: Path) -> None:
     server = subprocess.Popen(
         container(folder, "server", "none", *TARE, SERVER),

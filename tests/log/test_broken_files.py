@@ -149,6 +149,7 @@ def test_a_damaged_file(seed: int, whole: bytes, tmp_path: Path) -> None:
         read(COMMANDS[seed], file)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", range(len(COMMANDS)))
 def test_damage_behind_the_checksum(seed: int, whole: bytes, tmp_path: Path) -> None:
     """Content that no writer makes, whose checksum is right."""

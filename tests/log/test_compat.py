@@ -61,6 +61,7 @@ def test_calls_return_what_they_do_there(files: Files) -> None:
     assert files.said == "1 0 0 0 -1 0 0\n"
 
 
+@pytest.mark.exhaustive
 def test_files_are_named_by_address_process_thread_number_and_format(files: Files) -> None:
     rows = dump(files.log)
     (pid,) = {row.pid for row in rows}

@@ -300,6 +300,7 @@ def stands_still(page: Path) -> bool:
     return committed(page) == before
 
 
+@pytest.mark.exhaustive
 def test_bursts_for_a_collector_that_is_held_up(compiled: Compiled, tmp_path: Path) -> None:
     """Its bell is rung again and again while it does not hear it."""
     with collecting(tmp_path) as collector:
