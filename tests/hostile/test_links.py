@@ -64,13 +64,13 @@ def events(tmp_path: Path) -> Path:
     return file
 
 
-REPLACED = {
+REPLACED: dict[str, tuple[object, ...]] = {
     "export": (LOG, "export", "--to", "chrome", "--out", "planted", "EVENTS"),
     "flame": (LOG, "stats", "--flame", "planted", "EVENTS"),
 }
 """Commands that replace a regular file `planted` as a whole, or write to a pipe."""
 
-WRITTEN = {
+WRITTEN: dict[str, tuple[object, ...]] = {
     "sync": (LOG, "sync", "--file", "planted", "127.0.0.1:9"),
     "log": (LOG, "run", "--out", "planted", "--", "true"),
     "hook": (HOOK, "--events", "planted", "--", "true"),
@@ -84,7 +84,7 @@ WRITTEN = {
 }
 """Commands that write to the file `planted` if there is one."""
 
-FOLDERS = {
+FOLDERS: dict[str, tuple[object, ...]] = {
     "ctf": (LOG, "export", "--to", "ctf", "--out", "planted", "EVENTS"),
     "ctf-slash": (LOG, "export", "--to", "ctf", "--out", "planted/", "EVENTS"),
 }
@@ -133,6 +133,20 @@ def test_no_results_go_into_a_folder_where_a_link_of_another_user_leads(
     plant(open_to_all / "planted", secret)
     refuse(words, events, open_to_all, "is a symbolic link of")
     assert not list(secret.iterdir())
+
+
+@cases(REPLACED | WRITTEN | FOLDERS)
+def test_no_result_passes_a_link_of_another_user(
+    words: tuple[object, ...], events: Path, open_to_all: Path, tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "planted").write_text("secret")
+    plant(open_to_all / "way", secret)
+    there = tuple(str(word).replace("planted", "way/planted") for word in words)
+    refuse(there, events, open_to_all, "is a symbolic link of")
+    assert list(secret.iterdir()) == [secret / "planted"]
+    assert (secret / "planted").read_text() == "secret"
 
 
 @cases(WRITTEN)

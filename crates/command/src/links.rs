@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Symbolic links and files of other users, and where open files are.
 
-use rustix::fs::{self, Mode, OFlags, PROC_SUPER_MAGIC};
+use rustix::fs::{self, FileType, Mode, OFlags, PROC_SUPER_MAGIC, ResolveFlags};
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -12,15 +15,6 @@ const ROOT: u32 = 0;
 
 /// The kernel follows so many symbolic links in a path (path_resolution(7)).
 const LINKS: usize = 40;
-
-/// An error if `path` is a symbolic link that another user, not root, has made: whoever writes to
-/// it writes where that user wants.
-fn check(path: &Path) -> io::Result<()> {
-    match path.symlink_metadata() {
-        Ok(status) if status.is_symlink() => accept(status.uid(), "is a symbolic link of"),
-        _ => Ok(()),
-    }
-}
 
 fn accept(user: u32, what: &str) -> io::Result<()> {
     if [ROOT, rustix::process::geteuid().as_raw()].contains(&user) {
@@ -44,43 +38,103 @@ fn check_owner(file: &OwnedFd) -> io::Result<()> {
     accept(status.st_uid, "belongs to")
 }
 
-/// The file at the end of a chain of links, also where there is none yet. A link of another user
-/// is an error. A link of /proc to a pipe or a deleted file, such as /dev/stdout, leads to no
-/// path: it is the end itself.
+/// The path without links, also where there is nothing yet. A link of another user is an error: who
+/// writes to it writes where that user wants. A link of /proc to a pipe or a deleted file, such as
+/// /dev/stdout, leads to no path: it is the end itself. Those on the way stay.
 pub fn target(path: &Path) -> io::Result<PathBuf> {
-    let mut path = path.to_owned();
-    for _ in 0..LINKS {
-        // The kernel follows a link with a slash after it.
-        path = path.components().collect();
-        let (Ok(next), Some(folder)) = (path.read_link(), path.parent()) else { break };
-        check(&path)?;
-        let next = folder.join(next);
-        if path.exists() && !next.exists() {
-            break;
+    let reversed = |path: &Path| -> Vec<OsString> {
+        path.components().rev().map(|part| part.as_os_str().to_owned()).collect()
+    };
+    let (mut found, mut names, mut links) = (PathBuf::new(), reversed(path), 0);
+    while let Some(name) = names.pop() {
+        match name.as_bytes() {
+            b"." => continue,
+            b".." if found.file_name().is_some() => {
+                found.pop();
+                continue;
+            }
+            b".." if found.has_root() => continue,
+            _ => found.push(name),
         }
-        path = next;
+        let Some(next) = followed(&found, names.is_empty())? else { continue };
+        links += 1;
+        if links > LINKS {
+            return Err(io::Error::from_raw_os_error(libc::ELOOP));
+        }
+        found.pop();
+        names.extend(reversed(&next));
     }
-    Ok(path)
+    Ok(if found.as_os_str().is_empty() { ".".into() } else { found })
+}
+
+/// Where the link at `path` leads; `None` if it is none, or leads to no path. An error if another
+/// user, not root, has made it. On the way to something, a link of /proc may lead into what another
+/// process sees, where the same path is another.
+fn followed(path: &Path, is_end: bool) -> io::Result<Option<PathBuf>> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let Ok(link) = fs::open(path, flags, Mode::empty()) else { return Ok(None) };
+    let status = fs::fstat(&link)?;
+    if !FileType::from_raw_mode(status.st_mode).is_symlink() {
+        return Ok(None);
+    }
+    accept(status.st_uid, "is a symbolic link of")?;
+    let next = PathBuf::from(OsString::from_vec(fs::readlinkat(&link, "", [])?.into_bytes()));
+    let is_path = || {
+        let (here, there) = (path.metadata().ok()?, path.parent()?.join(&next).metadata().ok()?);
+        Some((here.dev(), here.ino()) == (there.dev(), there.ino()))
+    };
+    let is_of_proc = fs::fstatfs(&link)?.f_type == PROC_SUPER_MAGIC;
+    Ok((!is_of_proc || is_end && is_path() == Some(true)).then_some(next))
+}
+
+/// The folder at a path of [`target`], to look names up in. If somebody has put a link into its way
+/// since, that is an error.
+pub fn folder(target: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    // Links of /proc may be left.
+    let without_links = if target.starts_with("/proc") {
+        Err(Errno::NOSYS)
+    } else {
+        fs::openat2(fs::CWD, target, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
+    };
+    match without_links {
+        // EPERM: of a sandbox that does not know the call.
+        Err(Errno::NOSYS | Errno::PERM) => Ok(fs::open(target, flags, Mode::empty())?),
+        opened => Ok(opened?),
+    }
+}
+
+/// The folder of a path of [`target`], and the name there.
+pub fn parent_and_name(target: &Path) -> io::Result<(OwnedFd, OsString)> {
+    let name = target.file_name().ok_or(io::ErrorKind::IsADirectory)?;
+    let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty());
+    Ok((folder(parent.unwrap_or(Path::new(".")))?, name.to_owned()))
 }
 
 /// Opens a file for output, or creates it. A link or an existing file of another user is an error.
 pub fn open(path: &Path, options: &OpenOptions) -> io::Result<File> {
-    let path = target(path)?;
-    match options.clone().create_new(true).open(&path) {
+    let (folder, name) = parent_and_name(&target(path)?)?;
+    let place = Path::new(&format!("/proc/self/fd/{}", folder.as_raw_fd())).join(&name);
+    match options.clone().create_new(true).open(place) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         opened => return opened,
     }
-    reopen(&find(&path)?, options)
+    reopen(&find_in(&folder, &name)?, options)
 }
 
 /// A descriptor of what is at the end of a path of [`target`]. It cannot be read or written; to
 /// open it waits for nothing, and follows no link.
 pub fn find(target: &Path) -> io::Result<OwnedFd> {
+    let (folder, name) = parent_and_name(target)?;
+    find_in(&folder, &name)
+}
+
+fn find_in(folder: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
-    let found = fs::open(target, flags | OFlags::NOFOLLOW, Mode::empty())?;
+    let found = fs::openat(folder, name, flags | OFlags::NOFOLLOW, Mode::empty())?;
     // Other users cannot make links in /proc.
     if fs::fstatfs(&found)?.f_type == PROC_SUPER_MAGIC {
-        return Ok(fs::open(target, flags, Mode::empty())?);
+        return Ok(fs::openat(folder, name, flags, Mode::empty())?);
     }
     Ok(found)
 }
@@ -112,11 +166,31 @@ mod tests {
         symlink("second/", folder.join("first")).unwrap();
         symlink("third", folder.join("second")).unwrap();
         assert_eq!(target(&folder.join("first/")).unwrap(), folder.join("third"));
+        symlink(".", folder.join("here")).unwrap();
+        symlink("/", folder.join("root")).unwrap();
+        symlink("loop", folder.join("loop")).unwrap();
+        let on_the_way = folder.join("here/./here/../second");
+        assert_eq!(target(&on_the_way).unwrap(), folder.parent().unwrap().join("second"));
+        assert_eq!(target(&folder.join("root/../new")).unwrap(), Path::new("/new"));
+        assert_eq!(target(Path::new("a/../../b")).unwrap(), Path::new("../b"));
+        let error = target(&folder.join("loop/file")).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ELOOP));
+
+        // A link that comes later is not followed either.
+        let (way, new) = (folder.join("way"), folder.join("way/new"));
+        fs::create_dir(&way).unwrap();
+        let found = target(&new).unwrap();
+        fs::remove_dir(&way).unwrap();
+        symlink("here", &way).unwrap();
+        assert!(parent_and_name(&found).is_err());
         fs::remove_dir_all(folder).unwrap();
 
         let (mut reader, writer) = io::pipe().unwrap();
         let path = PathBuf::from(format!("/dev/fd/{}", writer.as_raw_fd()));
-        assert_eq!(target(&path).unwrap(), path);
+        let end = format!("/proc/self/fd/{}", writer.as_raw_fd());
+        assert_eq!(target(&path).unwrap(), Path::new(&end));
+        let beyond = Path::new("/proc/self/root/tmp/new");
+        assert_eq!(target(beyond).unwrap(), beyond);
         open(&path, File::options().write(true)).unwrap().write_all(b"new").unwrap();
         drop(writer);
         let mut text = String::new();

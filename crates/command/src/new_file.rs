@@ -15,6 +15,9 @@ use std::path::Path;
 
 const PRIVATE: u32 = 0o600;
 const EVERYBODY: u32 = 0o666;
+/// How a directory is opened: its descriptor stays the same directory's under any name.
+const DIRECTORY: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// A file that takes the place of another, or of none, when it is finished. Until then it has a
 /// random name and is private. Links and files that another user puts there are neither followed
@@ -45,7 +48,7 @@ impl NewFile {
 
     /// The same, but a link, a pipe or a device of this name is replaced as well.
     pub fn replace(path: &Path) -> io::Result<Self> {
-        let (folder, name) = parent_and_name(path)?;
+        let (folder, name) = links::parent_and_name(path)?;
         let hidden = hidden();
         let file = create(&folder, &hidden, OFlags::RDWR, PRIVATE)?;
         Ok(Self { file, place: Some(Place { folder, hidden, name }) })
@@ -121,8 +124,8 @@ impl NewFolder {
         let path = &links::target(path)?;
         let made = RefCell::default();
         if path.exists() {
-            let directory = opened(path, OFlags::NOFOLLOW)?;
-            if std::fs::read_dir(path)?.next().is_some() {
+            let directory = fs::openat(links::folder(path)?, ".", DIRECTORY, Mode::empty())?;
+            if !is_empty(&directory)? {
                 return Err(io::Error::other("the folder is not empty; give another"));
             }
             return Ok(Self { directory, place: None, made, is_finished: false });
@@ -130,11 +133,10 @@ impl NewFolder {
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent)?;
         }
-        let (folder, name) = parent_and_name(path)?;
+        let (folder, name) = links::parent_and_name(path)?;
         let hidden = hidden();
         fs::mkdirat(&folder, &hidden, Mode::RWXU)?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let directory = fs::openat(&folder, &hidden, flags, Mode::empty())?;
+        let directory = fs::openat(&folder, &hidden, DIRECTORY, Mode::empty())?;
         let place = Some(Place { folder, hidden, name });
         Ok(Self { directory, place, made, is_finished: false })
     }
@@ -211,16 +213,13 @@ fn create(folder: &OwnedFd, name: &OsStr, flags: OFlags, mode: u32) -> io::Resul
     Ok(fs::openat(folder, name, flags | new, Mode::from_raw_mode(mode))?.into())
 }
 
-/// The descriptor of a directory stays the same directory's under any name.
-fn opened(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
-    let flags = flags | OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    Ok(fs::open(path, flags, Mode::empty())?)
-}
-
-fn parent_and_name(path: &Path) -> io::Result<(OwnedFd, OsString)> {
-    let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    Ok((opened(parent.unwrap_or(Path::new(".")), OFlags::empty())?, name.to_owned()))
+fn is_empty(directory: &OwnedFd) -> io::Result<bool> {
+    for entry in fs::Dir::read_from(directory)? {
+        if ![c".", c".."].contains(&entry?.file_name()) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// A name that nobody can guess.

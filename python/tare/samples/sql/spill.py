@@ -4,7 +4,7 @@
 A killed process leaves its folder behind, and the next process removes it. Other users, and
 containers with the same temporary directory, can put anything there under any name. So a folder is
 removed only if
-- it is a folder, no symbolic link, of this user, and nobody else may enter it;
+- it is a folder, no symbolic link and no mount, of this user, and nobody else may enter it;
 - it holds a record of its own inode number, which Tare wrote when it made the folder;
 - no process holds the lock of the record.
 """
@@ -12,6 +12,7 @@ removed only if
 from __future__ import annotations
 
 import atexit
+import errno
 import fcntl
 import os
 import shutil
@@ -20,6 +21,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+
+from tare.files import mount_of, opened
 
 PREFIX = "tare-spill-"
 RECORD = "inode"
@@ -53,7 +56,7 @@ def remove_abandoned(path: Path) -> bool:
     Everything else is left as it is.
     """
     # A tree too deep for Python's own removal is a RecursionError.
-    with suppress(OSError, RecursionError), _opened(path, os.O_DIRECTORY) as folder:
+    with suppress(OSError, RecursionError), _folder(path) as folder:
         status = os.fstat(folder)
         if status.st_uid != os.geteuid() or status.st_mode & OTHERS:
             return False
@@ -66,6 +69,23 @@ def remove_abandoned(path: Path) -> bool:
             path.rmdir()
             return True
     return False
+
+
+@contextmanager
+def _folder(path: Path) -> Iterator[int]:
+    """The descriptor of a folder in the file system of its parent. Raises OSError.
+
+    Another user may have mounted a file system there whose server does not answer: only the kernel
+    is asked whether it is one.
+    """
+    with (
+        opened(path.parent) as parent,
+        _opened(path.name, os.O_PATH | os.O_DIRECTORY, parent) as place,
+    ):
+        if mount_of(place) != mount_of(parent):
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), str(path))
+        with _opened(".", os.O_DIRECTORY, place) as folder:
+            yield folder
 
 
 @contextmanager

@@ -52,6 +52,32 @@ def abandoned(shared: Path) -> Path:
     return folder
 
 
+MOUNTS = """
+import ctypes, os, sys
+from pathlib import Path
+from tare.samples.sql.spill import RECORD, remove_abandoned
+folder = Path(sys.argv[1])
+if ctypes.CDLL(None).mount(b"none", os.fsencode(folder), b"tmpfs", 0, b"mode=700"):
+    sys.exit(3)
+(folder / RECORD).write_text(str(folder.stat().st_ino))
+print(remove_abandoned(folder), (folder / RECORD).exists())
+"""
+
+
+def test_a_file_system_that_is_mounted_there_is_left_as_it_is(shared: Path) -> None:
+    folder = shared / f"{PREFIX}mounted"
+    folder.mkdir(0o700)
+    done = subprocess.run(
+        ["unshare", "--mount", sys.executable, "-c", MOUNTS, str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode and not done.stdout:
+        pytest.skip("no mount can be made here")
+    assert done.stdout == "False True\n"
+
+
 def test_what_a_killed_process_left_is_removed_by_the_next(shared: Path, abandoned: Path) -> None:
     assert (abandoned / "block").exists()
     mine = spill_folder(shared)
