@@ -87,8 +87,8 @@ fn followed(path: &Path, is_end: bool) -> io::Result<Option<PathBuf>> {
     Ok((!is_of_proc || is_end && is_path() == Some(true)).then_some(next))
 }
 
-/// The folder at a path of [`target`], to look names up in. If somebody has put a link into its way
-/// since, that is an error.
+/// The descriptor of the folder at a path of [`target`]. A link that came into the path since then
+/// is an error.
 pub fn folder(target: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     // Links of /proc may be left.

@@ -19,8 +19,8 @@ pub struct Reader<Source> {
 
 const STEP: usize = 1 << 20;
 
-/// A file may be made so that a block seems to begin everywhere within another. After so many
-/// bytes summed in vain, what has a wrong checksum is skipped whole.
+/// A file can be made so that a block seems to begin everywhere within another. When the checksums
+/// of this many bytes were wrong, a block with a wrong checksum is skipped whole.
 const MOST_IN_VAIN: u64 = 1 << 32;
 
 impl<Source: Read> Reader<Source> {
@@ -71,7 +71,7 @@ impl<Source: Read> Reader<Source> {
         Ok(Ok(Block { header, content }))
     }
 
-    /// Goes on to the next place, behind so many bytes, where a block may begin.
+    /// Goes on to the next place where a block may begin, at least `damaged` bytes further.
     fn skip(&mut self, damaged: usize) {
         let rest = &self.rest()[damaged..];
         let next = rest.windows(MAGIC.len()).position(|bytes| bytes == MAGIC);

@@ -59,7 +59,7 @@ class Family:
     pids: list[int]
     cpu_ns: int
     first: Process | None = None
-    """The process that the supervisor started; None if the program is in a container or guest."""
+    """The process that the supervisor started; None in a container, whose runtime starts it."""
 
 
 class Processes:

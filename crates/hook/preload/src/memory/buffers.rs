@@ -33,7 +33,7 @@ pub fn with<T>(wanted: usize, work: impl FnOnce(&mut [MaybeUninit<u8>]) -> T) ->
     done
 }
 
-/// Not inlined: the stack of callers has no room for the buffer while nobody uses it.
+/// Not inlined, so that the buffer is on the stack only while it is used.
 #[inline(never)]
 fn with_small<T>(work: impl FnOnce(&mut [MaybeUninit<u8>]) -> T) -> T {
     work(&mut [MaybeUninit::uninit(); SMALL])
