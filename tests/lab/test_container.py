@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.changing_folders import matches
 from tests.in_process import tare
 from tests.lab.conftest import Experiment, family, held_in, kill_everything, none_left
 from tests.lab.root_files import make_root
@@ -256,10 +257,10 @@ def traces(pid: int) -> list[Path]:
     """What a process has in the file systems of the kernel and in the runtime directory."""
     cgroups, interfaces = Path("/sys/fs/cgroup"), Path("/sys/class/net")
     return [
-        *cgroups.glob(f"**/tare-{pid}-*"),
-        *interfaces.glob(f"tare{pid}-*"),
-        *interfaces.glob(f"tbr{pid}-*"),
-        *runtime_directory().glob(f"*/*{pid}-*"),
+        *matches(cgroups, f"**/tare-{pid}-*"),
+        *matches(interfaces, f"tare{pid}-*"),
+        *matches(interfaces, f"tbr{pid}-*"),
+        *matches(runtime_directory(), f"*/*{pid}-*"),
     ]
 
 

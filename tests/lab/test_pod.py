@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from pydantic_core import PydanticCustomError
+from tests.changing_folders import matches
 from tests.in_process import tare
 from tests.lab.conftest import NGINX_CONF, Experiment, family, held_in, kill_everything, none_left
 from tests.lab.root_files import make_root
@@ -261,12 +262,12 @@ def left(pid: int) -> list[str]:
         )
     ]
     mounts = Path("/proc/self/mounts").read_text().splitlines()
-    groups = Path("/sys/fs/cgroup").glob("**/libpod_parent/*/")
+    groups = matches(Path("/sys/fs/cgroup"), "**/libpod_parent/*/")
     return [
         *(str(one) for one in groups if one.name not in others),
         *(line for text in found for line in text.splitlines()),
         *(line for line in mounts if f"tare-pod-{pid}-" in line),
-        *map(str, runtime_directory().glob(f"*/*pod-{pid}-*")),
+        *map(str, matches(runtime_directory(), f"*/*pod-{pid}-*")),
     ]
 
 

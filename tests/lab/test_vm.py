@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from pydantic_core import PydanticCustomError
+from tests.changing_folders import matches
 from tests.in_process import tare
 from tests.lab.conftest import Experiment, family, held_in, kill_everything, none_left
 from tests.lab.test_container import owned
@@ -206,8 +207,8 @@ def test_hook_and_proxy_work_in_guests(experiment: Experiment) -> None:
 def traces(pid: int) -> list[Path]:
     """What a process has of guests."""
     return [
-        *Path("/sys/class/net").glob(f"tare{pid}v*"),
-        *runtime_directory().glob(f"*/tare{pid}v*"),
+        *matches(Path("/sys/class/net"), f"tare{pid}v*"),
+        *matches(runtime_directory(), f"*/tare{pid}v*"),
     ]
 
 
