@@ -95,6 +95,7 @@ mod tests {
     extern crate std;
     use super::*;
     use std::io::{Read, Write};
+    use std::net::Shutdown;
     use std::os::fd::{AsRawFd, FromRawFd};
     use std::os::unix::net::UnixStream;
 
@@ -125,7 +126,8 @@ mod tests {
         near.write_all(b"four").unwrap();
         let came = receive(far.as_raw_fd(), &mut bytes);
         assert_eq!(came, Ok(Message { length: 4, fd: None, is_cut: false }));
-        drop(near);
+        // A child of another test may have a copy of `near`, so dropping it does not end the stream.
+        near.shutdown(Shutdown::Write).unwrap();
         let came = receive(far.as_raw_fd(), &mut bytes);
         assert_eq!(came, Ok(Message { length: 0, fd: None, is_cut: false }));
     }
