@@ -174,7 +174,7 @@ def test_records_that_others_can_write_are_not_carried_out(directory: Path) -> N
 @pytest.mark.parametrize(
     ("attack", "fault"),
     [
-        ("open", "writable by other users; run chmod"),
+        ("open", "mode 777 (expected 7"),
         ("link", "not a directory; remove it"),
         ("stranger", "owned by user 65534 (expected 0). Remove it, or set XDG_RUNTIME_DIR to a"),
     ],

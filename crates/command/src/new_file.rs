@@ -136,7 +136,11 @@ impl NewFolder {
         let (folder, name) = links::parent_and_name(path)?;
         let hidden = hidden();
         fs::mkdirat(&folder, &hidden, Mode::RWXU)?;
-        let directory = fs::openat(&folder, &hidden, DIRECTORY, Mode::empty())?;
+        let opened = fs::openat(&folder, &hidden, DIRECTORY, Mode::empty());
+        let directory = opened.inspect_err(|_| {
+            // Without a descriptor, only an empty folder can be removed safely.
+            let _ = fs::unlinkat(&folder, &hidden, AtFlags::REMOVEDIR);
+        })?;
         let place = Some(Place { folder, hidden, name });
         Ok(Self { directory, place, made, is_finished: false })
     }

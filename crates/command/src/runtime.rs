@@ -62,7 +62,8 @@ fn fault(status: &Metadata, mode: u32, user: u32) -> Option<String> {
             status.uid()
         ))
     } else if status.mode() & 0o777 & !mode != 0 {
-        Some(format!("writable by other users; run chmod {mode:o} on it"))
+        let found = status.mode() & 0o777;
+        Some(format!("mode {found:o} (expected {mode:o}); run chmod {mode:o} on it"))
     } else {
         None
     }
@@ -89,7 +90,7 @@ mod tests {
         fs::set_permissions(&path, Permissions::from_mode(0o777)).unwrap();
         assert_eq!(
             create(&path, OWN, user).unwrap().unwrap(),
-            "writable by other users; run chmod 700 on it"
+            "mode 777 (expected 700); run chmod 700 on it"
         );
         symlink(&path, place.join("link")).unwrap();
         let said = create(&place.join("link"), OWN, user).unwrap();

@@ -16,10 +16,10 @@ pub(crate) const MODE: u32 = 0o644;
 
 const ROOT: u32 = 0;
 
-/// A segment that a starter has left to this process.
+/// What a process knows of the segment of the process that started it.
 #[derive(Clone, Copy, Debug)]
-pub struct Legacy {
-    /// Of the starter, as the segment has them.
+pub struct StarterSegment {
+    /// The starter's, which the segment's header must have.
     pub pid: u32,
     pub start: u64,
     /// The starter's descriptor, which is inherited.
@@ -29,7 +29,7 @@ pub struct Legacy {
     pub access: Access,
 }
 
-impl Legacy {
+impl StarterSegment {
     /// The segment: inherited, else of the first of `processes` that has it.
     pub fn find(&self, processes: impl IntoIterator<Item = u32>) -> Option<Segment> {
         let is_own = |user| user == ROOT || peer::is_own(user);

@@ -92,5 +92,6 @@ def _fault(status: os.stat_result, mode: int) -> str | None:
             " to a directory that you own"
         )
     if status.st_mode & 0o777 & ~mode:
-        return f"writable by other users; run chmod {mode:o} on it"
+        found = status.st_mode & 0o777
+        return f"mode {found:o} (expected {mode:o}); run chmod {mode:o} on it"
     return None

@@ -37,7 +37,7 @@ def test_directory_is_created_once_and_nobody_else_can_write_to_it(path: Path) -
 def test_directory_that_others_can_write_to_is_refused(path: Path) -> None:
     make_runtime_directory()
     path.chmod(0o777)
-    require_refused(path, "writable by other users; run chmod 7")
+    require_refused(path, "mode 777 (expected 7")
 
 
 def test_link_and_file_are_refused(path: Path) -> None:

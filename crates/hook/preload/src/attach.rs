@@ -4,7 +4,7 @@ use core::ffi::c_int;
 use tare_clock::counter;
 use tare_hook_segment::{Control, Handover, Shared, VARIABLE, VERSION};
 use tare_interpose::watch_forks;
-use tare_shm::found::Legacy;
+use tare_shm::found::StarterSegment;
 use tare_shm::{Access, Segment, memory, syscall};
 
 /// Finds the segments and begins to work; where there are none, everything is forwarded.
@@ -36,6 +36,6 @@ pub fn attach() {
 /// where it has ended, of our parent.
 fn find(handover: &Handover, fd: c_int, kind: u32, access: Access) -> Option<Segment> {
     let Handover { pid, start, .. } = *handover;
-    let legacy = Legacy { pid, start, fd, kind, version: VERSION, access };
-    legacy.find([pid, syscall::getppid()])
+    let segment = StarterSegment { pid, start, fd, kind, version: VERSION, access };
+    segment.find([pid, syscall::getppid()])
 }

@@ -5,7 +5,7 @@ use crate::state;
 use crate::stream::buffers;
 use tare_interpose::watch_forks;
 use tare_link_segment::{Handover, LOG_VARIABLE, Statistics, VARIABLE, VERSION};
-use tare_shm::found::Legacy;
+use tare_shm::found::StarterSegment;
 use tare_shm::{Access, Segment};
 
 /// Finds the statistics and begins to work; where there are none, everything is forwarded.
@@ -33,5 +33,5 @@ pub fn attach() {
 fn find(handover: &Handover) -> Option<Segment> {
     let Handover { pid, start, statistics: fd, .. } = *handover;
     let (kind, access) = (Statistics::KIND, Access::ReadWrite);
-    Legacy { pid, start, fd, kind, version: VERSION, access }.find([pid])
+    StarterSegment { pid, start, fd, kind, version: VERSION, access }.find([pid])
 }

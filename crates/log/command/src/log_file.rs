@@ -6,18 +6,18 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use tare_clock::Snapshot;
-use tare_command::{Failure, ResultExt, links, regular_file, say};
+use tare_command::{Failure, ResultExt, links, say};
 use tare_log_file::{Boot, Clock, Codec, Header, Kind, MAGIC, block};
 use tare_log_segment::Identity;
 use tare_log_segment::block::LARGEST;
 use tare_shm::service;
 use tare_shm::syscall::{self, Errno};
 
-/// Whether the file begins as one of tare log's. A path may lead to a pipe by now.
-fn is_log(path: &Path) -> bool {
+/// Whether a file that is open for writing begins as one of tare log's.
+fn is_log(file: &File) -> bool {
     let mut begin = [0; MAGIC.len()];
-    let read = regular_file::open(path).and_then(|mut file| file.read_exact(&mut begin));
-    read.is_ok() && begin == MAGIC
+    let same = File::open(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    same.and_then(|mut file| file.read_exact(&mut begin)).is_ok() && begin == MAGIC
 }
 
 fn identity(status: &Metadata) -> Identity {
@@ -77,7 +77,7 @@ impl LogFile {
         append(&file).or_failed(what)?;
         let status = file.metadata().or_failed(what)?;
         let length = status.len();
-        if status.is_file() && length > 0 && !is_log(path) {
+        if status.is_file() && length > 0 && !is_log(&file) {
             return Err(Failure::input(format_args!(
                 "{what}: it does not contain events; give another file"
             )));
