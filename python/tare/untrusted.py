@@ -24,6 +24,7 @@ DEEPEST = 32
 LARGEST = {int: 2**64, float: 1e100}
 """Times are 64-bit numbers of nanoseconds."""
 _SHOWN = 60
+_LISTED = 12
 _EXPECTED = {
     "string_type": "a text",
     "int_type": "a whole number",
@@ -39,15 +40,15 @@ _EXPECTED = {
 }
 
 
-def read_bytes(path: Path, most: int) -> bytes:
-    """The contents of a regular file that is no link.
+def read_bytes(path: Path, most: int, *, follow: bool = False) -> bytes:
+    """The contents of a regular file that is no link, unless links may be followed.
 
     Raises OSError, or ValueError where it is another kind of file or larger than `most` bytes.
     """
-    if path.is_symlink():
+    if not follow and path.is_symlink():
         raise ValueError("is a symbolic link; put the file itself there")
     # A pipe without a writer would block.
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
     with os.fdopen(os.open(path, flags), "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
@@ -134,6 +135,12 @@ def written(place: Sequence[str | int]) -> str:
     """`("runs", 0, "block")` as `runs[1].block`: people count from 1."""
     text = "".join(f"[{step + 1}]" if isinstance(step, int) else f".{step}" for step in place)
     return text.removeprefix(".")
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first of a file's names, for errors: it may have very many, or long names."""
+    more = ", ..." if len(names) > _LISTED else ""
+    return ", ".join(name[:_SHOWN] for name in names[:_LISTED]) + more
 
 
 def short(value: object) -> str:

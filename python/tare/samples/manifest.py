@@ -169,11 +169,16 @@ def _growing(looks: list[int]) -> list[int]:
 
 
 def _each_once(runs: list[RunEntry]) -> list[RunEntry]:
-    known = set[int]()
+    known, compared = set[int](), set[tuple[int, str, str]]()
     for run in runs:
         if run.run in known:
             raise ValueError(f"every run once, not run {run.run} twice")
         known.add(run.run)
+        place = run.block, run.environment, run.condition
+        if run.valid and place in compared:
+            raise ValueError(f"each condition once in a block, not again as run {run.run}")
+        if run.valid:
+            compared.add(place)
     if len({(run.environment, run.condition) for run in runs}) > MOST_PLACES:
         raise ValueError(f"at most {MOST_PLACES} conditions")
     return runs

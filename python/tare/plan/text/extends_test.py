@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import os
 from pathlib import Path
 
 import pytest
@@ -87,4 +88,16 @@ def test_only_a_plan_in_the_same_folder_can_be_extended(tmp_path: Path, name: st
     file = tmp_path / "short.toml"
     file.write_text(f'extends = {name}\nname = "short"\n')
     with pytest.raises(InputError, match=r"a plan in the same folder|none.toml: No such file"):
+        load(file)
+
+
+def test_a_plan_that_is_extended_is_a_file_or_a_link_to_one(tmp_path: Path) -> None:
+    file = extended(tmp_path, "")
+    base = tmp_path / "base.toml"
+    base.rename(tmp_path / "elsewhere.toml")
+    base.symlink_to("elsewhere.toml")
+    assert load(file).name == "short"
+    base.unlink()
+    os.mkfifo(base)  # opening it would wait for its writer
+    with pytest.raises(InputError, match="is not a regular file"):
         load(file)

@@ -3,7 +3,7 @@
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from tare.plan.lines import Path as Place
 from tare.plan.schema.plan import Plan
 from tare.plan.text.explain import explain
 from tare.plan.text.toml_text import toml_text
-from tare.untrusted import MEBIBYTE, PLAN_BYTES
+from tare.untrusted import MEBIBYTE, PLAN_BYTES, read_bytes
 
 EXTENDS = "extends"
 """The key of a plan that starts from another plan."""
@@ -26,7 +26,7 @@ def load(path: Path, settings: Mapping[str, int] | None = None) -> Plan:
 
     Raises InputError for a file that cannot be read or is not a plan.
     """
-    written, folder = _read(path), path.resolve().parent
+    written, folder = _read(path, _named), path.resolve().parent
     text = _extended(written, path)
     return _parsed(text, written, str(path), folder, settings)
 
@@ -36,20 +36,29 @@ def parse(text: str, file: str, folder: Path, settings: Mapping[str, int] | None
     return _parsed(text, text, file, folder, settings)
 
 
-def _read(path: Path) -> str:
+def _read(path: Path, contents: Callable[[Path], bytes]) -> str:
     try:
-        with path.open("rb") as file:
-            data = file.read(PLAN_BYTES + 1)
-        text = data.decode().replace("\r\n", "\n")
+        return contents(path).decode().replace("\r\n", "\n")
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}; give the path of a plan") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 at byte {error.start}; a plan is TOML") from error
+    except ValueError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def _named(path: Path) -> bytes:
+    """The contents of what a person named, which may be a pipe."""
+    with path.open("rb") as file:
+        data = file.read(PLAN_BYTES + 1)
     if len(data) > PLAN_BYTES:
-        raise InputError(
-            f"{path}: is larger than {PLAN_BYTES // MEBIBYTE} MiB, the limit for plans"
-        )
-    return text
+        raise ValueError(f"is larger than {PLAN_BYTES // MEBIBYTE} MiB, the limit for plans")
+    return data
+
+
+def _extended_file(path: Path) -> bytes:
+    """The contents of what a plan names, and a stranger may have written the plan."""
+    return read_bytes(path, PLAN_BYTES, follow=True)
 
 
 def _extended(text: str, path: Path) -> str:
@@ -63,7 +72,7 @@ def _extended(text: str, path: Path) -> str:
     if "name" not in data:
         raise InputError(f"{path}: name: found nothing, expected a name, which its results have")
     base = path.parent / name
-    below = _read(base)
+    below = _read(base, _extended_file)
     base_data = _data(below, str(base))
     if EXTENDS in base_data:
         raise InputError(f"{path}: {EXTENDS}: {base} extends another plan; extend that plan")

@@ -22,3 +22,8 @@ def test_a_terminal_shows_environments_beside_each_other() -> None:
     assert lines[-1] == "  CPU of Linpack      66.0 %       50.0 %"
     assert len(lines) == 2 + 8
     assert short(with_fingerprints({})) == []
+
+
+def test_the_name_of_an_environment_is_shown_with_escapes() -> None:
+    lines = short(with_fingerprints({"a\x1b[2J": {"system_call_ns": 164.0}}))
+    assert lines[1].split() == [r"a\x1b[2J"]

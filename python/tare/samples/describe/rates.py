@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 class Counted:
     """What is counted of all rows of a run, whatever their span."""
 
+    rows: int
+    failed: int
+    """Rows that did not succeed."""
     lost: int
     """Rows without a usable time."""
     rate: float | None
@@ -49,18 +52,24 @@ def counted(rows: Table, good: Any, ok: Any) -> dict[int, Counted]:
     # A sum of times that are none may be beyond 64 bits.
     end: Any = timed.ifelse(marked.start + marked.duration_ns.cast("int64"), nothing)
     parts = marked.group_by(["run", "part"]).aggregate(
+        rows=marked.count(),
+        failed=(~marked.ok).cast("int64").sum(),
         lost=(~marked.good).cast("int64").sum(),
         answered=marked.ok.cast("int64").sum(where=timed),
         first=marked.start.min(where=timed),
         last=end.max(),
     )
     runs = parts.group_by("run").aggregate(
+        rows=parts["rows"].sum(),
+        failed=parts.failed.sum(),
         lost=parts.lost.sum(),
         answered=parts.answered.sum(),
         time=(parts["last"] - parts["first"]).sum(),
     )
     return {
         int(row["run"]): Counted(
+            int(row["rows"]),
+            int(row["failed"]),
             int(row["lost"]),
             1e9 * row["answered"] / row["time"] if row["answered"] and row["time"] else None,
         )

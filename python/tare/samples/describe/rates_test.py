@@ -60,8 +60,8 @@ def test_one_pass_counts_lost_rows_and_the_rate_of_the_others() -> None:
     table = connect().create_table("samples", pa.Table.from_pylist(rows))
     found = counted(table, table.duration_ns < beyond, table.ok)
     assert found == {
-        1: Counted(0, 800.0),
-        2: Counted(1, 800.0),
-        3: Counted(1, None),
-        4: Counted(0, None),
+        1: Counted(rows=50, failed=10, lost=0, rate=800.0),
+        2: Counted(rows=51, failed=10, lost=1, rate=800.0),
+        3: Counted(rows=1, failed=0, lost=1, rate=None),
+        4: Counted(rows=1, failed=0, lost=0, rate=None),
     }

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -178,8 +178,8 @@ def test_runs_that_take_turns_are_judged_without_the_machine_s_course() -> None:
 
 def test_only_valid_runs_of_interleaved_blocks_take_turns() -> None:
     runs = [
-        {"environment": "host", "block": block, "run": run, "valid": run != 4, "condition": "a"}
-        for run, block in [(1, 1), (2, 1), (3, 2), (4, 2)]
+        {"environment": "host", "block": block, "run": run, "valid": run != 4, "condition": name}
+        for run, (block, name) in enumerate(product([1, 2], "ab"), start=1)
     ]
     declared = {"design": "interleaved", "runs": runs, "baseline": "a", "budget": 0.03}
     manifest = Manifest.model_validate(declared)

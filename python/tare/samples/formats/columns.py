@@ -13,6 +13,7 @@ from tare.samples.formats.source import Source
 from tare.samples.sql import column as sql
 from tare.samples.sql.engine import count_rows
 from tare.tables import table as declared
+from tare.untrusted import listed
 
 if TYPE_CHECKING:
     from tare.samples.sql.table import Table
@@ -32,7 +33,7 @@ def from_columns(stored: Table, path: Path, asked: Asked, notes: tuple[str, ...]
         raise InputError(f"{path}: its columns end in their unit; --unit goes with --columns")
     if "duration_ns" not in stored.columns:
         raise InputError(
-            f"{path}: no column duration_ns among {', '.join(stored.columns)};"
+            f"{path}: no column duration_ns among {listed(stored.columns)};"
             " expected columns of tables/samples.toml, or --columns start=...,duration=..."
         )
     columns: dict[str, Any] = {

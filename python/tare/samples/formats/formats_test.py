@@ -243,6 +243,8 @@ def test_a_stream_cut_short_keeps_its_whole_batches(tmp_path: Path) -> None:
     [
         ("a.csv", "", "the file is empty"),
         ("a.csv", "a,b\n1,2\n", "no column of response times among a, b"),
+        ("a.csv", f"{'x' * 99},a\n", f"among {'x' * 60}, a; expected"),
+        ("a.csv", f"{','.join(f'c{n}' for n in range(999))}\n", r"c10, c11, \.\.\.; expected"),
         ("a.csv", "start_time,response_time\n", "no request could be read"),
         ("a.csv", "start_time,response_time\nx,y\n", "no request could be read from 1 row"),
         ("a.csv", f"start_time,response_time\n5,{T}\n", "from 1 row: their durations are above a"),

@@ -20,6 +20,7 @@ from tare.samples.formats.named_columns import from_names
 from tare.samples.formats.source import Source
 from tare.samples.formats.times import moment_of_text, of_text
 from tare.samples.sql import column as sql
+from tare.untrusted import listed
 
 if TYPE_CHECKING:
     from tare.samples.sql.table import Database
@@ -47,7 +48,7 @@ def read(backend: Database, path: Path, asked: Asked) -> Source:
     duration = _find(columns, DURATIONS)
     if duration is None:
         raise InputError(
-            f"{path}:1: no column of response times among {', '.join(columns)};"
+            f"{path}:1: no column of response times among {listed(columns)};"
             " expected the header start_time,response_time, or --columns start=...,duration=..."
         )
     name, stated = duration

@@ -18,6 +18,7 @@ from tare.samples.notes import grouped
 from tare.samples.read.sort_by_time import Requests, tidy
 from tare.samples.sql import column as sql
 from tare.samples.sql.engine import connect, store
+from tare.untrusted import listed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -198,7 +199,7 @@ def _requests(backend: Database, path: Path, condition: str, asked: Asked) -> Re
         return requests
     if condition not in names:
         raise InputError(
-            f"{path}: has the conditions {', '.join(names)}, none of them '{condition}';"
+            f"{path}: has the conditions {listed(names)}, none of them '{condition}';"
             " use one of these names to select"
             " its requests"
         )

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
 from tare.samples.describe.load_stats import conduct
@@ -50,7 +50,11 @@ class _Part:
         conditions = [condition.name for condition in manifest.conditions]
         return [
             entry.model_copy(
-                update={"run": entry.run + self.offset, "condition": entry.condition + self.side}
+                update={
+                    "run": entry.run + self.offset,
+                    "condition": entry.condition + self.side,
+                    **self._fault(entry.run),
+                }
             )
             for entry in sorted(
                 manifest.runs,
@@ -60,6 +64,12 @@ class _Part:
                 ),
             )
         ]
+
+    def _fault(self, run: int) -> dict[str, Any]:
+        """What a run's entry has instead if its samples are not those that were measured."""
+        if (why := self.result.altered.get(run)) is None:
+            return {}
+        return {"valid": False, "reason": why, "requests": None, "errors": None}
 
     def samples(self) -> Table | None:
         """What counts of its samples: `run`, `span`, `place`, `latency_ns`, `ok`."""
@@ -73,7 +83,7 @@ class _Part:
         return kept.select(
             "span",
             "ok",
-            run=(kept.run + self.offset).cast("int64"),
+            run=kept.run.cast("int64") + self.offset,
             place=kept.place.cast("int64"),
             latency_ns=kept.latency_ns.cast("int64"),
         )
@@ -120,7 +130,7 @@ class _Part:
         samples = with_place(of_runs(samples, [run - self.offset for run in mine]))
         samples = samples.filter(~samples.left_out)
         return traces(
-            samples.mutate(run=(samples.run + self.offset).cast("int64")),
+            samples.mutate(run=samples.run.cast("int64") + self.offset),
             {group: cut for group, cut in first.items() if group[0] in mine},
         )
 

@@ -16,10 +16,11 @@ from tare.samples.describe.rates import Counted, counted
 from tare.samples.describe.usable import usable
 from tare.samples.engines import Engine
 from tare.samples.engines.database import without_password
-from tare.samples.manifest import Manifest, read_manifest
+from tare.samples.manifest import Manifest, RunEntry, read_manifest
 from tare.samples.model import REQUEST
 from tare.samples.sql.column import functions_of
 from tare.samples.sql.engine import connect, first_line, latency, of_engine, rows_of
+from tare.samples.sql.group_numbers import of_runs
 
 if TYPE_CHECKING:
     from tare.samples.sql.table import Database, Table
@@ -65,10 +66,7 @@ class Result:
 
         Raises InputError where a valid run has another number of requests than were measured.
         """
-        counted = table.group_by("run").aggregate(
-            rows=lambda rows: rows.count(), whole=lambda rows: (_span(rows) == REQUEST).sum()
-        )
-        found = {row["run"]: row for row in rows_of(counted)}
+        found = _whole(table)
         for entry in self.manifest.runs:
             row, requests = found.get(entry.run), entry.requests
             if row and requests and entry.valid and requests not in (row["rows"], row["whole"]):
@@ -78,6 +76,33 @@ class Result:
                     " the column experiment where there are others"
                 )
         return table
+
+    @cached_property
+    def altered(self) -> dict[int, str]:
+        """Of valid runs whose samples are not those that were measured, what differs."""
+        counts = self._counted
+        odd = [
+            entry
+            for entry in self.manifest.runs
+            if entry.valid
+            and (found := counts.get(entry.run)) is not None
+            and _differs(entry, [found.rows], [found.failed])
+        ]
+        table = self._rows
+        if not odd or table is None:
+            return {}
+        whole = _whole(of_runs(table, [entry.run for entry in odd]))
+        return {
+            entry.run: f"the manifest has {entry.requests or 0:,} requests and"
+            f" {entry.errors or 0:,} errors, and the samples have {row['whole']:,} and"
+            f" {row['failed']:,}"
+            for entry in odd
+            if _differs(
+                entry,
+                [counts[entry.run].rows, (row := whole[entry.run])["whole"]],
+                [counts[entry.run].failed, row["failed"]],
+            )
+        }
 
     @cached_property
     def _counted(self) -> dict[int, Counted]:
@@ -117,6 +142,22 @@ class Result:
         place: Any = table.run.cast("int64") * _SLICES + table.slice.cast("int64")
         hit = [run * _SLICES + number for run, number in sorted(self.left_out.slices)]
         return table.mutate(left_out=place.isin(hit).fill_null(False))
+
+
+def _differs(entry: RunEntry, requests: list[int], errors: list[int]) -> bool:
+    """Whether a run had other numbers of requests or errors than each of these."""
+    return entry.requests not in (None, *requests) or entry.errors not in (None, *errors)
+
+
+def _whole(table: Table) -> dict[int, dict[str, Any]]:
+    """The numbers of rows of each run: of all, of requests as a whole, and of failed requests."""
+    marked = table.select("run", is_whole=_span(table) == REQUEST, ok=_ok(table))
+    counted = marked.group_by("run").aggregate(
+        rows=marked.count(),
+        whole=marked.is_whole.cast("int64").sum(),
+        failed=(marked.is_whole & ~marked.ok).cast("int64").sum(),
+    )
+    return {row["run"]: row for row in rows_of(counted)}
 
 
 def _ok(rows: Table) -> Any:

@@ -4,7 +4,7 @@
 import json
 import re
 from pathlib import Path
-from shutil import rmtree
+from shutil import copy, rmtree
 from typing import Any
 
 import numpy as np
@@ -295,6 +295,30 @@ def test_a_run_without_samples_is_invalid(tmp_path: Path) -> None:
     assert run.reason == "its requests are not in the result"
 
 
+@pytest.mark.parametrize("key", ["requests", "errors"])
+@pytest.mark.parametrize("value", [0, 1, 10**6])
+def test_a_run_with_other_samples_than_were_measured_is_invalid(
+    tmp_path: Path, key: str, value: int
+) -> None:
+    folder = write_result(tmp_path, used=frozenset(range(SLICES)))
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert {run.valid for run in read_result(folder).runs} == {True}
+    manifest["runs"][1][key] = value
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    runs = read_result(folder).runs
+    assert [run.valid for run in runs] == [True, False, True, True]
+    reason = str(runs[1].reason)
+    assert re.match(r"the manifest has .* errors, and the samples have \d+ and \d+$", reason)
+    assert (runs[1].requests, runs[1].errors) == (runs[3].requests, runs[3].errors)
+
+
+def test_rows_that_are_in_the_result_twice_make_their_run_invalid(tmp_path: Path) -> None:
+    folder = write_result(tmp_path, used=frozenset(range(SLICES)))
+    (file,) = folder.glob("samples/*/*/run=2/samples.parquet")
+    copy(file, file.with_name("copy.parquet"))
+    assert [run.valid for run in read_result(folder).runs] == [True, False, True, True]
+
+
 def test_how_a_run_went_is_read_from_its_rows(tmp_path: Path) -> None:
     folder = write_result(tmp_path, blocks=1, intended=True)
     plain, hook = (run.conduct for run in read_result(folder).runs)
@@ -381,6 +405,10 @@ def test_manifests_of_other_types_are_named(
         read_result(tmp_path)
     path.write_text(json.dumps(manifest | {"runs": manifest["runs"][:1] * 2}))
     with pytest.raises(InputError, match="every run once, not run 1 twice"):
+        read_result(tmp_path)
+    again = {**manifest["runs"][0], "run": 9}
+    path.write_text(json.dumps(manifest | {"runs": [*manifest["runs"], again]}))
+    with pytest.raises(InputError, match="each condition once in a block, not again as run 9"):
         read_result(tmp_path)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from tare.errors import InputError
 from tare.samples.sql.column import functions_of
 from tare.samples.sql.spill import spill_folder
 
@@ -33,8 +34,15 @@ def connect() -> Database:
 
 
 def exactly(path: Path) -> str:
-    """The path for an engine that takes names as patterns: this pattern matches the file alone."""
-    return re.sub(r"([*?[])", r"[\1]", str(path.absolute()))
+    """The path for an engine that takes names as patterns: this pattern matches the file alone.
+
+    Raises InputError if there is no such pattern: in patterns, a backslash ends a name as / does.
+    """
+    name = str(path.absolute())
+    pattern = re.sub(r"([*?[])", r"[\1]", name)
+    if "\\" in name and pattern != name:
+        raise InputError(f"{path}: has a backslash and one of *?[ in its path; rename it")
+    return pattern
 
 
 def quoted(text: object) -> str:

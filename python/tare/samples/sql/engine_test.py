@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tare.errors import InputError
 from tare.samples import read_load_output
 from tare.samples.sql.engine import connect, first_line
 
@@ -28,6 +29,16 @@ def test_a_name_is_no_pattern(tmp_path: Path, kind: str) -> None:
             path.write_text(f'{{"resourceSpans": [{{"scopeSpans": [{{"spans": [{span}]}}]}}]}}\n')
     found = [read_load_output(folder / f"{name}.{kind}")["duration_ns"] for name in NAMES]
     assert [column.to_pylist() for column in found] == [[n + 1] for n in range(len(NAMES))]
+
+
+def test_a_pattern_cannot_have_a_backslash(tmp_path: Path) -> None:
+    inside = tmp_path / "a\\b.csv"
+    inside.write_text("latency_ns\n5\n")
+    assert len(read_load_output(inside)) == 1
+    file = tmp_path / "a\\b*.csv"
+    file.write_text("latency_ns\n5\n")
+    with pytest.raises(InputError, match="has a backslash and one of"):
+        read_load_output(file)
 
 
 def test_what_does_not_fit_into_memory_is_no_file_beside_the_users(
