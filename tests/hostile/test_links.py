@@ -143,8 +143,8 @@ def test_no_result_passes_a_link_of_another_user(
     secret.mkdir()
     (secret / "planted").write_text("secret")
     plant(open_to_all / "way", secret)
-    there = tuple(str(word).replace("planted", "way/planted") for word in words)
-    refuse(there, events, open_to_all, "is a symbolic link of")
+    through_link = tuple(str(word).replace("planted", "way/planted") for word in words)
+    refuse(through_link, events, open_to_all, "is a symbolic link of")
     assert list(secret.iterdir()) == [secret / "planted"]
     assert (secret / "planted").read_text() == "secret"
 

@@ -4,7 +4,7 @@
 A killed process leaves its folder behind, and the next process removes it. Other users, and
 containers with the same temporary directory, can put anything there under any name. So a folder is
 removed only if
-- it is a folder, no symbolic link and no mount, of this user, and nobody else may enter it;
+- it is a folder of this user (no symbolic link, no mount point) that no other user may enter;
 - it holds a record of its own inode number, which Tare wrote when it made the folder;
 - no process holds the lock of the record.
 """
