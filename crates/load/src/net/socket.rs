@@ -260,7 +260,8 @@ mod tests {
         assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
         drop(socket);
         // A child of another test has a copy of the socket until it executes its program.
-        while TcpListener::bind(free).is_err() {
+        while let Err(error) = TcpListener::bind(free) {
+            assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
             std::thread::yield_now();
         }
     }
