@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tare.errors import InputError
 from tare.samples.formats.asked import Asked
-from tare.samples.formats.columns import from_columns
+from tare.samples.formats.columns import from_columns, units_of
 from tare.samples.formats.source import Source
 from tare.samples.sql.engine import first_line
 from tare.samples.sql.table import fresh_name
@@ -27,11 +27,13 @@ def read(backend: Database, path: Path, asked: Asked) -> Source:
     table, cut_short = _read(path)
     # The engine has no type for columns that are null throughout, and they say nothing.
     empty = [field.name for field in table.schema if pa.types.is_null(field.type)]
+    units = units_of(table.schema)
     try:
-        if any(pa.types.is_duration(field.type) for field in table.schema):
-            raise pa.ArrowTypeError("durations are not read")
         table.validate(full=True)
         table = table.drop_columns(empty)
+        for at, field in enumerate(table.schema):
+            if field.name in units:
+                table = table.set_column(at, field.name, table.column(at).cast(pa.int64()))
         stored = backend.create_table(fresh_name("arrow"), table, temp=True)
     except (pa.ArrowException, duckdb.Error) as error:
         types = ", ".join(f"{field.name} {field.type}" for field in table.schema)
@@ -40,7 +42,7 @@ def read(backend: Database, path: Path, asked: Asked) -> Source:
             " expected columns of tables/samples.toml, or --columns that name others"
         ) from error
     notes = ("the file ends in the middle of a batch: its writer was stopped",) if cut_short else ()
-    return from_columns(stored, path, asked, notes)
+    return from_columns(stored, path, asked, notes, units)
 
 
 def _read(path: Path) -> tuple[pa.Table, bool]:

@@ -3,32 +3,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
 from tare.samples.formats.asked import Asked
-from tare.samples.formats.named_columns import from_names, outcome
+from tare.samples.formats.named_columns import check_duration, from_names, outcome
 from tare.samples.formats.source import Source
+from tare.samples.formats.times import nanoseconds
 from tare.samples.sql import column as sql
 from tare.samples.sql.engine import count_rows
 from tare.tables import table as declared
 from tare.untrusted import listed
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from tare.samples.sql.table import Table
 
 _TYPES = {"category": "string"}
 
 
-def from_columns(stored: Table, path: Path, asked: Asked, notes: tuple[str, ...] = ()) -> Source:
+_NONE: Mapping[str, str] = MappingProxyType({})
+
+
+def units_of(schema: pa.Schema) -> dict[str, str]:
+    """The unit of each column whose type is a duration."""
+    import pyarrow as pa
+
+    return {field.name: field.type.unit for field in schema if pa.types.is_duration(field.type)}
+
+
+def from_columns(
+    stored: Table,
+    path: Path,
+    asked: Asked,
+    notes: tuple[str, ...] = (),
+    units: Mapping[str, str] = _NONE,
+) -> Source:
     """A source from a stored table: known columns cast to their declared types, others left.
 
-    Where the user names columns, those count.
+    Where the user names columns, those count. `units` are those of columns that are durations,
+    stored as numbers.
     """
 
     if asked.columns:
-        return from_names(stored, stored.rowid(), path, asked, notes=notes)
+        return from_names(stored, stored.rowid(), path, asked, notes=notes, units=units)
     if asked.unit:
         raise InputError(f"{path}: its columns end in their unit; --unit goes with --columns")
     if "duration_ns" not in stored.columns:
@@ -36,11 +58,14 @@ def from_columns(stored: Table, path: Path, asked: Asked, notes: tuple[str, ...]
             f"{path}: no column duration_ns among {listed(stored.columns)};"
             " expected columns of tables/samples.toml, or --columns start=...,duration=..."
         )
+    check_duration(stored["duration_ns"], path)
     columns: dict[str, Any] = {
         column.name: stored[column.name].try_cast(_TYPES.get(column.type, column.type))
         for column in declared("samples").columns
         if column.name in stored.columns
     }
+    if "duration_ns" in units:
+        columns["duration_ns"] = nanoseconds(stored.duration_ns, units["duration_ns"])
     columns |= outcome(columns.get("ok", sql.literal(True)), columns["duration_ns"])
     duplicates = 0
     if "start_ns" in columns:

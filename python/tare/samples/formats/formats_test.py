@@ -3,6 +3,8 @@
 
 import gzip
 import re
+from collections.abc import Callable
+from datetime import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 
 from tare.errors import InputError
 from tare.samples import FORMATS, read_files, read_load_output
+from tare.samples.formats.asked import NOTHING, Asked
 from tare.samples.read.files import open_files
 
 T = 1_700_000_000
@@ -350,10 +353,42 @@ def test_files_that_are_not_what_they_seem_are_named(
     assert "\n" not in str(raised.value)
 
 
-def test_columns_of_types_that_are_no_numbers_are_named(tmp_path: Path) -> None:
-    path = tmp_path / "types.arrow"
-    table = pa.table({"duration_ns": pa.array([1], pa.duration("ns"))})
+def write_arrow(folder: Path, table: pa.Table) -> Path:
+    path = folder / "table.arrow"
     with pa.ipc.new_stream(path, table.schema) as stream:
         stream.write_table(table)
-    with pytest.raises(InputError, match=r"types.arrow: .*duration_ns duration\[ns\]"):
-        read_load_output(path)
+    return path
+
+
+def write_parquet(folder: Path, table: pa.Table) -> Path:
+    pq.write_table(table, path := folder / "table.parquet")
+    return path
+
+
+@pytest.mark.parametrize("write", [write_arrow, write_parquet])
+@pytest.mark.parametrize(("unit", "size"), [("s", 10**9), ("ms", 10**6), ("us", 10**3), ("ns", 1)])
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    [
+        ("duration_ns", NOTHING),
+        ("took", Asked({"duration": "took"})),
+        ("took", Asked({"duration": "took"}, unit="s")),
+        ("took_s", Asked({"duration": "took_s"})),
+    ],
+)
+def test_the_unit_of_a_duration_is_that_of_its_type(
+    tmp_path: Path, write: Callable[[Path, pa.Table], Path], unit: str, size: int, name: str,
+    asked: Asked,
+) -> None:  # fmt: skip
+    table = pa.table({name: pa.array([7, 3], pa.duration(unit))})
+    found = read_load_output(write(tmp_path, table), asked=asked)
+    assert found["duration_ns"].to_pylist() == [7 * size, 3 * size]
+
+
+@pytest.mark.parametrize("write", [write_arrow, write_parquet])
+def test_columns_of_types_that_are_no_numbers_are_named(
+    tmp_path: Path, write: Callable[[Path, pa.Table], Path]
+) -> None:
+    table = pa.table({"duration_ns": pa.array([time(1)], pa.time64("us"))})
+    with pytest.raises(InputError, match="column 'duration_ns' has the type time"):
+        read_load_output(write(tmp_path, table))

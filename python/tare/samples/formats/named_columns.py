@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
@@ -30,11 +32,12 @@ def from_names(
     rejected: int = 0,
     duplicates: int = 0,
     notes: tuple[str, ...] = (),
+    units: Mapping[str, str] = MappingProxyType({}),
 ) -> Source:
     """A source from a stored table, whose rows `row` numbers, and the columns `asked` names.
 
-    Times are timestamps, or numbers whose unit stands in the column's name or is `asked.unit`;
-    the size of a present-day Unix time tells its unit by itself.
+    Times are timestamps, or numbers whose unit is in `units` or in the column's name, or is
+    `asked.unit`; the size of a present-day Unix time tells its unit by itself.
     """
 
     for role, name in asked.columns.items():
@@ -48,7 +51,7 @@ def from_names(
         if role in of
     }
     if "duration" in of:
-        columns["duration_ns"] = _duration(of["duration"], path, asked)
+        columns["duration_ns"] = _duration(of["duration"], path, asked, units)
         columns.pop("end_ns", None)
     else:
         columns["duration_ns"] = bounded(columns.pop("end_ns")) - bounded(columns["start_ns"])
@@ -76,13 +79,19 @@ def _unit(column: Any, path: Path, asked: Asked) -> str:
     return unit
 
 
-def _duration(column: Any, path: Path, asked: Asked) -> Any:
+def _duration(column: Any, path: Path, asked: Asked, units: Mapping[str, str]) -> Any:
+    check_duration(column, path)
+    return nanoseconds(column, units.get(column.get_name()) or _unit(column, path, asked))
+
+
+def check_duration(column: Any, path: Path) -> None:
+    """Raises InputError unless the column has numbers, or texts, which may be numbers."""
     kind = column.type()
-    if kind.is_numeric() or kind.is_string():
-        return nanoseconds(column, _unit(column, path, asked))
-    raise InputError(
-        f"{path}: column '{column.get_name()}' has the type {kind}; expected a number for duration"
-    )
+    if not (kind.is_numeric() or kind.is_string()):
+        raise InputError(
+            f"{path}: column '{column.get_name()}' has the type {kind};"
+            " expected a number for duration"
+        )
 
 
 def _time(column: Any, role: str, path: Path, asked: Asked) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tare.errors import InputError
 from tare.samples.formats.asked import Asked
-from tare.samples.formats.columns import from_columns
+from tare.samples.formats.columns import from_columns, units_of
 from tare.samples.formats.source import Source
 from tare.samples.sql.engine import exactly, first_line, store
 
@@ -19,10 +19,13 @@ if TYPE_CHECKING:
 def read(backend: Database, path: Path, asked: Asked) -> Source:
     """Reads one Parquet file."""
     import duckdb
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
     try:
+        units = units_of(pq.read_schema(path))
         lazy = backend.read_parquet(exactly(path))
         stored = store(backend, "parquet", lazy)
-    except duckdb.Error as error:
+    except (duckdb.Error, pa.ArrowException) as error:
         raise InputError(f"{path}: not a Parquet file: {first_line(error)}") from error
-    return from_columns(stored, path, asked)
+    return from_columns(stored, path, asked, units=units)

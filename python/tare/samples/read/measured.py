@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 OLD, NEW = "old", "new"
 KEPT = 20_000_000
-"""Requests up to which what counts of them is kept at hand: they are looked at several times."""
+"""Samples up to which what counts of them is kept at hand: they are looked at several times."""
 
 
 @dataclass(frozen=True)
@@ -99,11 +99,9 @@ class _Part:
         return [where + line for line in (*own, *self.result.left_out.warnings, *more)]
 
     @property
-    def requests(self) -> float:
-        """How many, as far as the manifest says; infinitely many where another engine has them."""
-        if self.result.engine is not None:
-            return inf
-        return sum(entry.requests or 0 for entry in self.result.manifest.runs)
+    def rows(self) -> float:
+        """How many samples there are; infinitely many where another engine has them."""
+        return inf if self.result.engine is not None else self.result.rows
 
     @property
     def kept(self) -> StoredHistograms | None:
@@ -227,7 +225,7 @@ def _experiment(
     samples = (
         functions_of(tables[0]).union(*tables) if len(tables) > 1 else next(iter(tables), None)
     )
-    if samples is not None and sum(part.requests for part in parts) <= KEPT:
+    if samples is not None and sum(part.rows for part in parts) <= KEPT:
         samples = samples.cache()
     turns = {place: blocks for part in parts for place, blocks in part.turns.items()}
     kept = parts[0].kept if len(parts) == 1 else None

@@ -69,10 +69,10 @@ class Result:
         found = _whole(table)
         for entry in self.manifest.runs:
             row, requests = found.get(entry.run), entry.requests
-            if row and requests and entry.valid and requests not in (row["rows"], row["whole"]):
+            if row and requests and entry.valid and requests not in (row["rows"], row["requests"]):
                 raise InputError(
                     f"{self.folder}: run {entry.run} has {requests:,} requests, and"
-                    f" {row['whole']:,} in the table; load all of this experiment, once, and with"
+                    f" {row['requests']:,} in the table; load all of this experiment, once, and with"
                     " the column experiment where there are others"
                 )
         return table
@@ -94,13 +94,12 @@ class Result:
         whole = _whole(of_runs(table, [entry.run for entry in odd]))
         return {
             entry.run: f"the manifest has {entry.requests or 0:,} requests and"
-            f" {entry.errors or 0:,} errors, and the samples have {row['whole']:,} and"
-            f" {row['failed']:,}"
+            f" {entry.errors or 0:,} errors, and the samples have {requests:,} and {failed:,}"
             for entry in odd
             if _differs(
                 entry,
-                [counts[entry.run].rows, (row := whole[entry.run])["whole"]],
-                [counts[entry.run].failed, row["failed"]],
+                [counts[entry.run].rows, requests := whole[entry.run]["requests"]],
+                [counts[entry.run].failed, failed := whole[entry.run]["failed"]],
             )
         }
 
@@ -111,6 +110,11 @@ class Result:
         if table is None:
             return {}
         return counted(table, usable(table, _unanswered(table)), _ok(table))
+
+    @property
+    def rows(self) -> int:
+        """How many rows all runs have, of requests and of spans."""
+        return sum(counts.rows for counts in self._counted.values())
 
     @cached_property
     def lost(self) -> dict[int, int]:
@@ -150,14 +154,26 @@ def _differs(entry: RunEntry, requests: list[int], errors: list[int]) -> bool:
 
 
 def _whole(table: Table) -> dict[int, dict[str, Any]]:
-    """The numbers of rows of each run: of all, of requests as a whole, and of failed requests."""
-    marked = table.select("run", is_whole=_span(table) == REQUEST, ok=_ok(table))
+    """The numbers of each run: of rows, and of requests and failed requests among them.
+
+    Where all rows have names of spans, each counts as a request.
+    """
+    marked = table.select("run", whole=_span(table) == REQUEST, failed=~_ok(table))
+    failed: Any = marked.failed.cast("int64")
     counted = marked.group_by("run").aggregate(
         rows=marked.count(),
-        whole=marked.is_whole.cast("int64").sum(),
-        failed=(marked.is_whole & ~marked.ok).cast("int64").sum(),
+        failed=failed.sum(),
+        whole=marked.whole.cast("int64").sum(),
+        failed_whole=failed.sum(where=marked.whole),
     )
-    return {row["run"]: row for row in rows_of(counted)}
+    return {
+        row["run"]: {
+            "rows": row["rows"],
+            "requests": row["whole"] or row["rows"],
+            "failed": row["failed_whole"] if row["whole"] else row["failed"],
+        }
+        for row in rows_of(counted)
+    }
 
 
 def _ok(rows: Table) -> Any:

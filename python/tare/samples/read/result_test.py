@@ -312,6 +312,25 @@ def test_a_run_with_other_samples_than_were_measured_is_invalid(
     assert (runs[1].requests, runs[1].errors) == (runs[3].requests, runs[3].errors)
 
 
+def test_requests_that_all_have_a_name_are_counted_as_the_manifest_counts_them(
+    tmp_path: Path,
+) -> None:
+    folder = write_result(tmp_path, used=frozenset(range(SLICES)))
+    for path in folder.glob("samples/**/*.parquet"):
+        table = pq.ParquetFile(path).read()
+        name = pa.array(["order"] * table.num_rows)
+        pq.write_table(table.append_column("span", name), path)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert {run.valid for run in read_result(folder).runs} == {True}
+    measured = manifest["runs"][1]["requests"]
+    manifest["runs"][1]["requests"] = 7
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    reason = read_result(folder).runs[1].reason
+    assert reason == (
+        f"the manifest has 7 requests and 0 errors, and the samples have {measured} and 0"
+    )
+
+
 def test_rows_that_are_in_the_result_twice_make_their_run_invalid(tmp_path: Path) -> None:
     folder = write_result(tmp_path, used=frozenset(range(SLICES)))
     (file,) = folder.glob("samples/*/*/run=2/samples.parquet")
