@@ -16,6 +16,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::ptr;
 use tare_shm::{Access, Errno, Refusal, found, peer, syscall};
 
 /// Bytes of a command line that are read: a program can make its own any length.
@@ -153,6 +154,16 @@ pub fn peer(connection: &UnixStream) -> io::Result<OwnedFd> {
     peer.map(owned).map_err(|Errno(number)| io::Error::from_raw_os_error(number))
 }
 
+/// Whether the process of a pidfd still has its PID: until its parent has waited for it, no other
+/// process gets that.
+pub fn has_its_pid(process: &OwnedFd) -> bool {
+    let (fd, no_signal) = (process.as_raw_fd(), 0);
+    let no_details = ptr::null_mut::<libc::siginfo_t>();
+    // SAFETY: no memory is touched, and nothing is sent.
+    let sent = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, fd, no_signal, no_details, 0) };
+    sent == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
+}
+
 fn owned(fd: RawFd) -> OwnedFd {
     // SAFETY: the functions above pass a new descriptor, which nothing else owns.
     unsafe { OwnedFd::from_raw_fd(fd) }
@@ -194,6 +205,18 @@ mod tests {
         let found = Segment::open(found.as_raw_fd(), HOOK, 1, Access::ReadOnly).unwrap();
         assert_eq!(found.header(), segment.header());
         assert!(descriptors(u32::MAX).is_err());
+    }
+
+    #[test]
+    fn a_process_has_its_pid_until_it_is_waited_for() {
+        let mut child = Command::new("true").spawn().unwrap();
+        let process = pidfd(child.id()).unwrap();
+        while !is_readable(&process) {
+            std::thread::yield_now();
+        }
+        assert!(has_its_pid(&process));
+        child.wait().unwrap();
+        assert!(!has_its_pid(&process));
     }
 
     #[test]

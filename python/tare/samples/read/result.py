@@ -72,8 +72,8 @@ class Result:
             if row and requests and entry.valid and requests not in (row["rows"], row["requests"]):
                 raise InputError(
                     f"{self.folder}: run {entry.run} has {requests:,} requests, and"
-                    f" {row['requests']:,} in the table; load all of this experiment, once, and with"
-                    " the column experiment where there are others"
+                    f" {row['requests']:,} in the table; load all of this experiment, once, and"
+                    " with the column experiment where there are others"
                 )
         return table
 
@@ -93,8 +93,7 @@ class Result:
             return {}
         whole = _whole(of_runs(table, [entry.run for entry in odd]))
         return {
-            entry.run: f"the manifest has {entry.requests or 0:,} requests and"
-            f" {entry.errors or 0:,} errors, and the samples have {requests:,} and {failed:,}"
+            entry.run: _difference(entry, requests, failed)
             for entry in odd
             if _differs(
                 entry,
@@ -151,6 +150,15 @@ class Result:
 def _differs(entry: RunEntry, requests: list[int], errors: list[int]) -> bool:
     """Whether a run had other numbers of requests or errors than each of these."""
     return entry.requests not in (None, *requests) or entry.errors not in (None, *errors)
+
+
+def _difference(entry: RunEntry, requests: int, errors: int) -> str:
+    """The reason of a run with other numbers than the manifest states."""
+    numbers = ((entry.requests, requests, "requests"), (entry.errors, errors, "errors"))
+    stated = [one for one in numbers if one[0] is not None]
+    measured = " and ".join(f"{number:,} {name}" for number, _, name in stated)
+    found = " and ".join(f"{number:,}" for _, number, _ in stated)
+    return f"the manifest has {measured}, and the samples have {found}"
 
 
 def _whole(table: Table) -> dict[int, dict[str, Any]]:

@@ -308,7 +308,7 @@ def test_a_run_with_other_samples_than_were_measured_is_invalid(
     runs = read_result(folder).runs
     assert [run.valid for run in runs] == [True, False, True, True]
     reason = str(runs[1].reason)
-    assert re.match(r"the manifest has .* errors, and the samples have \d+ and \d+$", reason)
+    assert re.match(rf"the manifest has .* {key}, and the samples have \d+", reason)
     assert (runs[1].requests, runs[1].errors) == (runs[3].requests, runs[3].errors)
 
 
@@ -326,9 +326,7 @@ def test_requests_that_all_have_a_name_are_counted_as_the_manifest_counts_them(
     manifest["runs"][1]["requests"] = 7
     (folder / "manifest.json").write_text(json.dumps(manifest))
     reason = read_result(folder).runs[1].reason
-    assert reason == (
-        f"the manifest has 7 requests and 0 errors, and the samples have {measured} and 0"
-    )
+    assert reason == f"the manifest has 7 requests, and the samples have {measured}"
 
 
 def test_rows_that_are_in_the_result_twice_make_their_run_invalid(tmp_path: Path) -> None:

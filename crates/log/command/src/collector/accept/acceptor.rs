@@ -16,7 +16,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use tare_command::processes::is_readable;
+use tare_command::processes::{self, is_readable};
 use tare_command::{Complaints, Failure, ResultExt, said};
 use tare_shm::{Refusal, peer};
 
@@ -207,7 +207,7 @@ impl Acceptor {
         for _ in 0..AT_ONCE {
             match self.accept() {
                 Ok(None) => return self.pause(false),
-                Ok(Some((connection, peer))) if self.admits(&peer) => {
+                Ok(Some((connection, peer))) if self.admits(&connection, &peer) => {
                     clients.extend(self.handshake(connection, peer));
                 }
                 Ok(Some((connection, peer))) => {
@@ -265,10 +265,10 @@ impl Acceptor {
     }
 
     /// Whether this program is let in.
-    fn admits(&self, peer: &libc::ucred) -> bool {
+    fn admits(&self, connection: &UnixStream, peer: &libc::ucred) -> bool {
         let own = procfs::user();
         let is_open = || match self.admission {
-            Admission::Descendants => procfs::descends(peer.pid as u32, std::process::id()),
+            Admission::Descendants => is_descendant(connection, peer.pid as u32),
             Admission::Everyone => true,
         };
         peer.uid == own || own == ROOT && is_open()
@@ -315,4 +315,10 @@ impl Drop for Acceptor {
     fn drop(&mut self) {
         self.pending.drain(..).for_each(|one| mem::forget(one.connection));
     }
+}
+
+/// Whether the process that connected, as `pid`, descends from this one.
+fn is_descendant(connection: &UnixStream, pid: u32) -> bool {
+    let Ok(process) = processes::peer(connection) else { return false };
+    procfs::descends(pid, std::process::id()) && processes::has_its_pid(&process)
 }
