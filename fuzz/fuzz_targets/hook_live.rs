@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A program that is searched and its tare-hook, each with its own mapping of what they share, while a
-//! third changes anything in it between their steps: neither crashes or goes on for ever, and what
-//! tare-hook writes is whole lines of JSON. Each input is one seed of `ROUNDS` mutations.
+//! third changes anything in it, between their steps and during them: neither crashes or goes on for
+//! ever, and what tare-hook writes is whole lines of JSON. Each input is one seed of `ROUNDS`
+//! mutations, and of others at moments that no seed decides.
 #![no_main]
 
 use libc::{c_int, c_void};
@@ -22,6 +23,8 @@ use tare_tables::Vacant;
 
 #[path = "../chance.rs"]
 mod chance;
+#[path = "../third.rs"]
+mod third;
 
 #[allow(dead_code, reason = "it is the library's")]
 #[path = "../../crates/hook/preload/src"]
@@ -66,6 +69,7 @@ use poll_interval::Pace;
 use record::hook::{DESCRIPTORS, Hook};
 use rules_file::RuleBook;
 use segments::Segments;
+use third::Third;
 
 const ROUNDS: usize = 100;
 const QUIET: c_int = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
@@ -212,19 +216,23 @@ fn check(path: &Path) -> io::Result<()> {
 }
 
 fuzz_target!(|data: &[u8]| {
-    let mut chance = Chance::of(data);
     let setup = &*SETUP;
     let path = PathBuf::from(format!("/dev/shm/tare-fuzz-{}", std::process::id()));
-    let mut session = Session::open(setup, &path);
-    let mut undone = Vec::new();
+    let mut chance = Chance::of(data);
+    Third::beside(setup.memory, place, 1 << 16, &mut chance, |third, chance| {
+        search_and_tell(setup, &path, third, chance);
+    });
+    check(&path).expect("it was written");
+    fs::remove_file(&path).expect("it was written");
+});
+
+fn search_and_tell(setup: &Setup, path: &Path, third: &Third<'_>, chance: &mut Chance) {
+    let mut session = Session::open(setup, path);
     for _ in 0..ROUNDS {
-        let place = place(&mut chance);
-        let before = setup.memory[place].load(Relaxed);
-        undone.push((place, before));
-        setup.memory[place].store(chance.changed(before, 1 << 16), Relaxed);
-        search_some(setup, &mut chance);
+        third.change(chance);
+        search_some(setup, chance);
         match chance.below(64) {
-            0 => session = Session::open(setup, &path),
+            0 => session = Session::open(setup, path),
             1 => session.tell(setup),
             2 => session.drain.reclaim(),
             3..32 => session.turn(),
@@ -232,9 +240,4 @@ fuzz_target!(|data: &[u8]| {
         }
     }
     session.turn();
-    for (place, before) in undone.into_iter().rev() {
-        setup.memory[place].store(before, Relaxed);
-    }
-    check(&path).expect("it was written");
-    fs::remove_file(&path).expect("it was written");
-});
+}

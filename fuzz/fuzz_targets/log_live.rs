@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A program that logs and its collector, each with its own mapping of one segment, while a third
-//! changes anything in it between their steps: neither crashes or goes on for ever, and what the
-//! collector has written can be read. Each input is one seed of `ROUNDS` mutations.
+//! changes anything in it, between their steps and during them: neither crashes or goes on for ever,
+//! and what the collector has written can be read. Each input is one seed of `ROUNDS` mutations, and
+//! of others at moments that no seed decides.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -9,7 +10,7 @@ use std::fs::{self, File};
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 use tare_log_file::{Codec, Events, How, Kind, Reader};
 use tare_log_producer::Payload;
@@ -19,6 +20,8 @@ use tare_shm::{Access, Segment};
 
 #[path = "../chance.rs"]
 mod chance;
+#[path = "../third.rs"]
+mod third;
 
 #[allow(dead_code, reason = "it is the collector's")]
 #[path = "../../crates/log/command/src"]
@@ -45,6 +48,7 @@ use collector::producer::Producer;
 use collector::quotas::name_quota::NameQuota;
 use collector::rules::rules_file::RulesFile;
 use log_file::LogFile;
+use third::Third;
 
 const ROUNDS: usize = 100;
 const WORDS: usize = SMALLEST_RING / 8;
@@ -180,21 +184,25 @@ fn check(path: &Path) {
 }
 
 fuzz_target!(|data: &[u8]| {
-    let mut chance = Chance::of(data);
     let program = &*PROGRAM;
     let path = PathBuf::from(format!("/dev/shm/tare-fuzz-{}", std::process::id()));
-    let mut log_file = LogFile::open("file", &path, Codec::default()).expect("/dev/shm is there");
+    let mut chance = Chance::of(data);
+    Third::beside(program.memory, place, WORDS, &mut chance, |third, chance| {
+        log_and_collect(program, &path, third, chance);
+    });
+    check(&path);
+    fs::remove_file(&path).expect("it was written");
+});
+
+fn log_and_collect(program: &Program, path: &Path, third: &Third<'_>, chance: &mut Chance) {
+    let mut log_file = LogFile::open("file", path, Codec::default()).expect("/dev/shm is there");
     let mut compressor = Compressor::new(0).expect("there is memory");
     let book = RulesFile::open(None).expect("without a file");
     let mut writer = None;
     let mut producer = adopt(program);
-    let mut undone = Vec::new();
     for _ in 0..ROUNDS {
-        let place = place(&mut chance);
-        let before = program.memory[place].load(Relaxed);
-        undone.push((place, before));
-        program.memory[place].store(chance.changed(before, WORDS), Relaxed);
-        log(program, &mut chance, &mut writer);
+        third.change(chance);
+        log(program, chance, &mut writer);
         let step = chance.below(64);
         if step == 0 || producer.is_none() {
             if let Some(producer) = &mut producer {
@@ -214,9 +222,4 @@ fuzz_target!(|data: &[u8]| {
             .end(&mut log_file, &mut compressor, Some(How::Left), &mut NameQuota::unlimited())
             .expect("the file has room");
     }
-    for (place, before) in undone.into_iter().rev() {
-        program.memory[place].store(before, Relaxed);
-    }
-    check(&path);
-    fs::remove_file(&path).expect("it was written");
-});
+}

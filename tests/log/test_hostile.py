@@ -2,7 +2,6 @@
 """Whatever stands in a segment, no program that logs and no reader crashes or hangs."""
 
 import os
-import select
 import struct
 import subprocess
 from pathlib import Path
@@ -12,17 +11,18 @@ from tests.hostile.attacks.segment import Segment, at, size
 from tests.log import jvm
 from tests.log.conftest import TARE_LOG, dump
 from tests.log.languages import command
+from tests.log.mutations import logging, mutate
 from tests.log.test_failures import collecting, ended
 from tests.log.test_memory_layout import vector
 from tests.waiting import SECONDS
-
-from tare.running.segments import segments
 
 TEXT = (Path(__file__).parent / "hostile.txt").read_text()
 LINES = [line.split() for line in TEXT.splitlines() if not line.startswith("#")]
 HOSTILE = [(int(place), bytes.fromhex(content)) for place, content, *_ in LINES]
 RING = size("tare_log_process")
 CHANNEL = at("tare_log_process", "channels") + size("tare_log_process_channel")
+CHANGES = 10_000
+"""At random; `python -m tests.soak log-mutations` makes more."""
 BEGIN = {
     "tare_log_process_channel": CHANNEL,
     "tare_log_table": at("tare_log_process", "tables"),
@@ -38,52 +38,40 @@ def test_places_are_those_of_the_header() -> None:
             assert int(place) == BEGIN.get(type_, 0) + at(type_, field) + beyond
 
 
-def logs(words: list[str], folder: Path) -> None:
+def goes_on(words: list[str], folder: Path) -> None:
     """A program that logs goes on whatever is written into its segment."""
-    variables = os.environ | {"TARE_LOG": str(folder / "nobody"), "TARE_LOG_RING": "64K"}
-    pipe = subprocess.PIPE
-    with subprocess.Popen(words, env=variables, stdin=pipe, stdout=pipe, bufsize=0) as program:
-        try:
-            said(program, b"ready\n")
-            links = Path(f"/proc/{program.pid}/fd").iterdir()
-            (link,) = [one for one in links if "memfd:tare-log" in str(one.readlink())]
-            fd = os.open(link, os.O_RDWR)
-            for place, content in HOSTILE:
-                before = os.pread(fd, len(content), place)
-                os.pwrite(fd, content, place)
-                go_on(program)
-                os.pwrite(fd, before, place)
-            for place, content in HOSTILE:
-                os.pwrite(fd, content, place)
-            go_on(program)
-            os.close(fd)
-            program.communicate(timeout=SECONDS)
-            assert program.returncode == 0
-        finally:
-            program.kill()
-
-
-def go_on(program: "subprocess.Popen[bytes]") -> None:
-    """It logs in every way; the kernel's view of it is read meanwhile."""
-    assert program.stdin is not None
-    program.stdin.write(b"\n")
-    list(segments(program.pid))
-    said(program, b"done\n")
-
-
-def said(program: "subprocess.Popen[bytes]", line: bytes) -> None:
-    assert program.stdout is not None
-    assert select.select([program.stdout], [], [], SECONDS)[0], "it hangs"
-    assert program.stdout.readline() == line
+    with logging(words, folder / "nobody") as program:
+        fd = program.open_segment()
+        for place, content in HOSTILE:
+            before = os.pread(fd, len(content), place)
+            os.pwrite(fd, content, place)
+            program.begin_step()
+            program.end_step()
+            os.pwrite(fd, before, place)
+        for place, content in HOSTILE:
+            os.pwrite(fd, content, place)
+        program.begin_step()
+        program.end_step()
+        os.close(fd)
+        program.end()
 
 
 @pytest.mark.parametrize("language", ["C", "Rust", "Python"])
 def test_programs_go_on_whatever_is_in_their_segment(language: str, tmp_path: Path) -> None:
-    logs(command(language, "lines"), tmp_path)
+    goes_on(command(language, "lines"), tmp_path)
 
 
 def test_java_programs_go_on_whatever_is_in_their_segment(java: list[str], tmp_path: Path) -> None:
-    logs([*java, jvm.LOGGING, "lines"], tmp_path)
+    goes_on([*java, jvm.LOGGING, "lines"], tmp_path)
+
+
+@pytest.mark.parametrize("language", ["C", "Rust", "Python"])
+def test_programs_and_their_collector_go_on_whatever_changes(language: str, tmp_path: Path) -> None:
+    assert mutate(command(language, "lines"), tmp_path, 1, CHANGES)
+
+
+def test_java_and_its_collector_go_on_whatever_changes(java: list[str], tmp_path: Path) -> None:
+    assert mutate([*java, jvm.LOGGING, "lines"], tmp_path, 1, CHANGES)
 
 
 def filled(number: int) -> Segment:

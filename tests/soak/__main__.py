@@ -4,15 +4,16 @@
 import argparse
 from collections.abc import Callable
 
-from tests.soak import alike, asan, fuzz, hog, kills, link, log, null_and_delay, suite
+from tests.soak import alike, asan, fuzz, hog, kills, link, log, mutations, null_and_delay, suite
 
 SERIES: dict[str, Callable[..., None]] = {
     "asan": asan.run,
     "fuzz": fuzz.run,
     "kills": kills.run,
     "link": link.run,
-    "link-mutations": link.mutate,
+    "link-mutations": mutations.link,
     "log": log.run,
+    "log-mutations": mutations.log,
     "verdicts": null_and_delay.run,
     "alike": alike.run,
     "hog": hog.run,
@@ -29,7 +30,7 @@ parser.add_argument(
     "--mutations",
     type=int,
     default=10_000_000,
-    help="fuzz, link-mutations: of a live segment; fuzz of 0: --seconds",
+    help="fuzz, link-mutations, log-mutations: of a live segment; fuzz of 0: --seconds",
 )
 parser.add_argument("--kills", type=int, default=30, help="kills: tries of each kind")
 parser.add_argument(
@@ -53,6 +54,7 @@ numbers: dict[str, tuple[object, ...]] = {
     "link": (options.operations,),
     "link-mutations": (options.mutations,),
     "log": (options.log_kills,),
+    "log-mutations": (options.mutations,),
     "verdicts": (options.tries,),
     "alike": (options.experiments,),
     "hog": (options.hogs,),

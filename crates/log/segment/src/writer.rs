@@ -141,6 +141,13 @@ impl Writer {
         self.head.set(head);
     }
 
+    /// States again how far it has written.
+    fn publish(&self) {
+        if let Some(ring) = self.ring() {
+            ring.indices.head().store(self.head.get(), Release);
+        }
+    }
+
     /// Appends a record, after one that tells of the events lost before it, if there is room
     /// for both. For the thread alone, with a ring, and not while it is busy.
     pub fn push(&self, record: &[u64]) -> bool {
@@ -154,6 +161,9 @@ impl Writer {
             let length: usize = records.iter().map(|record| record.len()).sum();
             let length = length + record::wide_words(bytes.len()) - record::SHORT_WORDS;
             if !self.has_room(length + if has_lost { MARK_WORDS } else { 0 }) {
+                // If another head was written there, the collector has moved the tail to it, and
+                // would never make room.
+                self.publish();
                 return false;
             }
             let ticks = records.first().and_then(|first| first.first());

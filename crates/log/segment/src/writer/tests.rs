@@ -208,3 +208,18 @@ fn hostile_indices_neither_panic_nor_make_the_head_odd() {
         }
     }
 }
+
+#[test]
+fn a_writer_without_room_states_its_head_again() {
+    let memory = Memory::new();
+    let (writer, indices) = (memory.writer(), &memory.head.indices);
+    let record = [7, short_tag(1, 7).unwrap()];
+    assert!(writer.push(&record));
+    // Another process writes another head, and the collector follows it.
+    indices.head().store(1 << 40, Relaxed);
+    indices.free(0, 1 << 40).unwrap();
+    assert!(!writer.push(&record));
+    assert_eq!(indices.head().load(Relaxed), 2);
+    indices.free(1 << 40, 2).unwrap();
+    assert!(writer.push(&record));
+}

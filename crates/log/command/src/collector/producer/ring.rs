@@ -133,7 +133,13 @@ impl Ring {
     /// Words that were not copied yet.
     fn ready(&mut self) -> usize {
         let head = self.head();
-        let tail = head.indices.tail();
+        let mut tail = head.indices.tail();
+        if let Some(known) = self.tail
+            && is_before(tail, known)
+            && head.indices.free(tail, known).is_ok()
+        {
+            tail = known;
+        }
         let used = head.indices.head().load(Acquire).wrapping_sub(tail);
         if used > self.words as u64 {
             // A thread has overwritten between the two looks: then the tail is another by now.
@@ -195,7 +201,7 @@ impl Ring {
         // Behind the tail as it is after the copying no thread has written meanwhile.
         fence(Acquire);
         let tail = head.indices.tail();
-        let follows = from == self.next && tail.wrapping_sub(from) as i64 <= 0;
+        let follows = from == self.next && !is_before(from, tail);
         let (overtaken, thread) = if follows {
             (0, None)
         } else {
@@ -252,6 +258,10 @@ impl Ring {
                 self.tail = Some(to);
                 break;
             };
+            if is_before(now, at) {
+                at = now;
+                continue;
+            }
             // A thread that overwrites has freed some of them, and counted as lost what is in
             // the file.
             let end = (now.wrapping_sub(from) as usize).min(words.len());
@@ -300,6 +310,11 @@ impl Ring {
         // SAFETY: references into it last no longer than the ring.
         unsafe { self.part.unmap() };
     }
+}
+
+/// Whether one place is before another. No program moves a tail back; it would wait for ever for room.
+fn is_before(one: u64, other: u64) -> bool {
+    (one.wrapping_sub(other) as i64) < 0
 }
 
 /// How often a thread can move the tail meanwhile: one that overwrites moves it by a sixteenth of the
@@ -401,6 +416,23 @@ mod tests {
             is_time
         });
         assert_eq!(copies.count(), 3);
+        ring.unmap();
+    }
+
+    #[test]
+    fn a_tail_that_was_moved_back_is_put_where_it_was() {
+        let mut ring = empty("back");
+        let mut words = Vec::new();
+        for (head, before) in [(8, 0), (16, 8)] {
+            ring.head().indices.head().store(head, Release);
+            let (from, _) = ring.copy(&mut words);
+            ring.head().indices.free(before, before.wrapping_sub(4)).unwrap();
+            ring.free(from, &words, 0, &Summary::default());
+            assert_eq!(ring.head().indices.tail(), head);
+        }
+        ring.head().indices.free(16, 4).unwrap();
+        assert!(!ring.is_time(true));
+        assert_eq!(ring.head().indices.tail(), 16);
         ring.unmap();
     }
 }

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A third that changes words of memory which a program and its collector share: between their
+//! steps, and from another thread at any moment of them.
+
+use super::chance::Chance;
+use std::hint;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread;
+
+/// Between two changes of the other thread: some steps of both.
+const MOST_SPINS: usize = 1 << 15;
+
+pub struct Third<'a> {
+    memory: &'a [AtomicU64],
+    /// A place where something is kept.
+    place: fn(&mut Chance) -> usize,
+    /// How far an index is changed.
+    words: usize,
+    /// What was changed and what was there before, oldest first.
+    changes: Mutex<Vec<(usize, u64)>>,
+    is_done: AtomicBool,
+}
+
+impl<'a> Third<'a> {
+    /// Runs both while memory changes, and puts back everything that was changed.
+    pub fn beside(
+        memory: &'a [AtomicU64],
+        place: fn(&mut Chance) -> usize,
+        words: usize,
+        chance: &mut Chance,
+        both: impl FnOnce(&Self, &mut Chance),
+    ) {
+        let (changes, is_done) = (Mutex::default(), AtomicBool::new(false));
+        let third = Self { memory, place, words, changes, is_done };
+        let mut own = Chance::of(&chance.next().to_ne_bytes());
+        thread::scope(|scope| {
+            scope.spawn(|| third.change_at_any_moment(&mut own));
+            both(&third, chance);
+            third.is_done.store(true, Relaxed);
+        });
+        let changes = third.changes.into_inner().expect("nothing panics");
+        for (place, before) in changes.into_iter().rev() {
+            memory[place].store(before, Relaxed);
+        }
+    }
+
+    pub fn change(&self, chance: &mut Chance) {
+        let place = (self.place)(chance);
+        let mut changes = self.changes.lock().expect("nothing panics");
+        let before = self.memory[place].load(Relaxed);
+        changes.push((place, before));
+        self.memory[place].store(chance.changed(before, self.words), Relaxed);
+    }
+
+    fn change_at_any_moment(&self, chance: &mut Chance) {
+        while !self.is_done.load(Relaxed) {
+            for _ in 0..chance.below(MOST_SPINS) {
+                hint::spin_loop();
+            }
+            self.change(chance);
+        }
+    }
+}
