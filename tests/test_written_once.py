@@ -62,3 +62,79 @@ def test_json_of_a_result_is_read_by_its_model_alone(name: str, model: str) -> N
         # Others look whether it is there, or remove it.
         text = (ROOT / "python/tare" / path).read_text(encoding="utf-8")
         assert not re.search(r"json\.load|read_json|json\.dump", text), path
+
+
+# Ways to open a file for writing; files of `tempfile` are private and new.
+WRITES = (
+    r"\.write_(?:text|bytes)\(|\.touch\("
+    r"|(?<!fd)open\(.*[\"'](?:[wax][bt+]*|r[bt]?\+[bt]?)[:\"']"
+    r"|os\.open\((?!.*O_(?:RDONLY|PATH)\b)"
+)
+OF_A_RUN = "in a folder of the run, made in a result that no other user can change"
+OF_AN_ENVIRONMENT = "in a new folder in the runtime directory, which only this user can write to"
+OTHER_WRITERS = {
+    "cli/__init__.py": "/dev/null",
+    "cli/shared/streams.py": "/dev/null",
+    "lab/doctor/containers.py": "in a new folder of tempfile",
+    "lab/doctor/examine.py": "/dev/null",
+    "lab/doctor/kvm.py": "a device",
+    "lab/environments/bundle.py": OF_AN_ENVIRONMENT,
+    "lab/environments/container.py": f"a log {OF_A_RUN}",
+    "lab/environments/container_in_vm.py": "an archive in memory",
+    "lab/environments/guest/agent.py": "in a guest, where it cannot import tare",
+    "lab/environments/guest/qemu.py": OF_AN_ENVIRONMENT,
+    "lab/environments/pod.py": OF_AN_ENVIRONMENT,
+    "lab/environments/pod_files.py": OF_AN_ENVIRONMENT,
+    "lab/environments/running.py": OF_AN_ENVIRONMENT,
+    "lab/environments/vm.py": f"{OF_AN_ENVIRONMENT}; disks {OF_A_RUN}",
+    "lab/layers/proxy.py": OF_A_RUN,
+    "lab/load/tare_load.py": OF_A_RUN,
+    "lab/processes/supervisor.py": f"without tare.files, as a program of its own; {OF_A_RUN}",
+    "lab/start/service.py": OF_A_RUN,
+    "running/segments.py": "reads memory that it has checked",
+    "samples/sql/spill.py": "in a new folder of tempfile",
+    "untrusted.py": "reads",
+}
+"""What else opens files for writing, and why no other user can choose which file is written.
+`tare.lab.result.file_ownership` checks results before anything is written to them."""
+
+
+def test_files_are_opened_for_writing_by_one_module() -> None:
+    assert having(WRITES, ROOT / "python/tare", ".py") == {"files.py", *OTHER_WRITERS}
+
+
+DELETES = r"\.(?:unlink|rmdir)\(|os\.(?:remove|unlink|rmdir)\(|rmtree\("
+OTHER_DELETERS = {
+    "lab/doctor/cgroups.py": "a control group that it made",
+    "lab/doctor/examine.py": "a new folder of tempfile",
+    "lab/environments/container.py": f"what a container deleted {OF_A_RUN}",
+    "lab/processes/supervisor.py": "control groups, which the kernel removes only if empty",
+    "lab/result/folder.py": OF_A_RUN,
+    "lab/run/experiment.py": "in a result that no other user can change",
+    "running/cgroups.py": "control groups, which the kernel removes only if empty",
+    "running/created_resources.py": "in a directory that only this user can write to",
+    "samples/sql/spill.py": "a folder whose owner and inode it has checked",
+}
+
+
+def test_files_are_deleted_by_one_module() -> None:
+    assert having(DELETES, ROOT / "python/tare", ".py") == {"files.py", *OTHER_DELETERS}
+
+
+@pytest.mark.parametrize(
+    ("line", "writes"),
+    [
+        ('path.open("wb")', True),
+        ('gzip.open(path, "xt", encoding="utf-8")', True),
+        ("open(path, mode='r+b')", True),
+        ("os.open(path, os.O_WRONLY)", True),
+        ("os.open(path, flags)", True),
+        ("log.touch()", True),
+        ('os.fdopen(descriptor, "wb")', False),
+        ('path.open("rb")', False),
+        ("os.open(path, os.O_RDONLY | flags)", False),
+        ("regular_file(path, os.O_WRONLY)", False),
+    ],
+)
+def test_ways_to_write_are_found(line: str, writes: bool) -> None:
+    assert bool(re.search(WRITES, line)) == writes

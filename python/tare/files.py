@@ -56,6 +56,43 @@ def new_file(path: Path, within: int | None = None) -> Iterator[BinaryIO]:
         raise
 
 
+@contextmanager
+def created(path: Path) -> Iterator[BinaryIO]:
+    """A new file, which is deleted again if the block ends with an error.
+
+    Raises FileExistsError if `path` exists, also as a link, else OSError.
+    """
+    with named(path), opened(path.parent) as folder:
+        descriptor = regular_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, folder)
+        try:
+            # The descriptor stays for the comparison: a full disk is noticed when the file closes.
+            with os.fdopen(os.dup(descriptor), "wb") as file:
+                yield file
+        except BaseException:
+            with suppress(OSError):
+                remove(path.name, os.fstat(descriptor), folder)
+            raise
+        finally:
+            os.close(descriptor)
+
+
+def remove(name: str, status: os.stat_result, folder: int) -> bool:
+    """Deletes the file of this `status`, and returns whether it still had the name.
+
+    `folder` is the descriptor of its directory. Raises OSError.
+    """
+    found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    if not os.path.samestat(found, status):
+        return False
+    os.unlink(name, dir_fd=folder)
+    return True
+
+
+def empty(path: Path) -> None:
+    """Creates an empty file, or empties the file. Raises as `regular_file` does."""
+    os.close(regular_file(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
+
+
 def regular_file(path: Path, flags: int, within: int | None = None) -> int:
     """The descriptor of a regular file, opened with `flags`. `within` as in `new_file`.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tare.errors import InputError
-from tare.files import new_file, opened, regular_file, replace
+from tare.files import created, empty, new_file, opened, regular_file, remove, replace
 
 
 def mode(path: Path) -> int:
@@ -104,3 +104,60 @@ def test_only_regular_files_are_opened(tmp_path: Path) -> None:
             with pytest.raises(FileNotFoundError, match="absent"):
                 regular_file(tmp_path / "absent", os.O_RDONLY, within)
     assert os.listdir("/proc/self/fd") == before  # noqa: PTH208
+
+
+def half_written(path: Path, other: Path | None = None) -> None:
+    """Fails while the file is written, after another took its place."""
+    with created(path) as file:
+        file.write(b"half")
+        if other is not None:
+            other.replace(path)
+        raise KeyboardInterrupt
+
+
+def test_new_file_replaces_nothing(tmp_path: Path) -> None:
+    victim, path = tmp_path / "victim", tmp_path / "plan.toml"
+    with created(path) as file:
+        file.write(b"new")
+    assert path.read_text() == "new"
+    (tmp_path / "link").symlink_to(victim)
+    for existing in (path, tmp_path / "link"):
+        with pytest.raises(FileExistsError, match=existing.name), created(existing):
+            pass
+    assert path.read_text() == "new"
+    assert not victim.exists()
+
+
+def test_half_a_new_file_is_deleted_but_no_other_file(tmp_path: Path) -> None:
+    path, other = tmp_path / "plan.toml", tmp_path / "other"
+    with pytest.raises(KeyboardInterrupt):
+        half_written(path)
+    assert not path.exists()
+    other.write_text("precious")
+    with pytest.raises(KeyboardInterrupt):
+        half_written(path, other)
+    assert path.read_text() == "precious"
+
+
+def test_file_is_deleted_only_while_it_has_the_name(tmp_path: Path) -> None:
+    path, other = tmp_path / "a", tmp_path / "b"
+    path.touch()
+    other.write_text("precious")
+    with opened(tmp_path) as folder:
+        status = path.stat()
+        assert remove("a", status, folder)
+        assert not remove("b", status, folder)
+        with pytest.raises(FileNotFoundError):
+            remove("a", status, folder)
+    assert other.read_text() == "precious"
+
+
+def test_link_is_not_emptied(tmp_path: Path) -> None:
+    victim, path = tmp_path / "victim", tmp_path / "log"
+    victim.write_text("precious")
+    path.symlink_to(victim)
+    with pytest.raises(InputError, match="log: is a symbolic link"):
+        empty(path)
+    assert victim.read_text() == "precious"
+    empty(victim)
+    assert victim.read_text() == ""

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.hook_command.service import HOOK, Start, child_of, rules
+from tests.rights import may_make_namespaces
 from tests.waiting import SECONDS, wait_for
 
 SOURCE = Path(__file__).parents[2] / "bench" / "hook" / "matches.c"
@@ -63,6 +64,43 @@ def test_matches_of_many_threads_are_written_or_lost(
     assert len(lines) == fates["written"] > 0
     # Of a thread. One that loses its CPU while it records an event may come late among others.
     assert all(mine == sorted(mine) for mine in times.values())
+
+
+VIEWS = {
+    "no /proc": ["--mount", "sh", "-c", 'umount --lazy /proc && exec "$@"', "sh"],
+    "hidepid": [
+        *("--fork", "--kill-child", "--pid", "--mount"),
+        *("sh", "-c", 'mount -t proc -o hidepid=2 proc /proc && exec "$@"', "sh"),
+    ],
+    "chroot": [
+        *("--mount", "sh", "-c"),
+        'mount --rbind / "$0" && umount --lazy "$0/proc" && exec chroot "$0" "$@"',
+    ],
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_matches_of_a_program_that_sees_no_processes_are_written(
+    view: str, matches: list[str], tmp_path: Path
+) -> None:
+    if not may_make_namespaces():
+        pytest.skip("only root can make a namespace")
+    events, root = tmp_path / "events", tmp_path / "root"
+    root.mkdir()
+    options = ["--rules", str(tmp_path / "rules.toml"), "--events", str(events), "--json"]
+    inside = ["unshare", *VIEWS[view], *([str(root)] if view == "chroot" else [])]
+    done = subprocess.run(
+        [HOOK, *options, "--", *inside, matches[0], "2", "1e5", "0.1"],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=True,
+    )
+    made = int(done.stdout.split()[0])
+    counted, fates = read(done.stderr)
+    assert made > 0
+    assert (counted, fates["written"], fates["lost"]) == (made, made, 0)
+    assert len(events.read_bytes().splitlines()) == made
 
 
 def test_who_takes_over_under_load_accounts_for_every_match(

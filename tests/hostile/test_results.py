@@ -24,6 +24,7 @@ from tare.errors import InputError
 from tare.report import write as report
 from tare.report.page.cards import first_screen
 from tare.report.result.verdicts import read_verdicts
+from tare.samples import read_result
 from tare.samples.manifest import read_manifest
 
 PLAN = """
@@ -334,23 +335,48 @@ def test_links_that_lead_outside_change_nothing_there(name: str, command: str, b
     assert "# secret" not in report.read_text()
 
 
+def repeat(result: Path, first: dict[str, Any], run: int, block: int) -> dict[str, Any]:
+    """The entry of a valid run that is like another, but for its number and block; its samples are
+    there."""
+    samples = result / "samples" / f"condition={first['condition']}"
+    table = pq.ParquetFile(samples / f"block=1/run={first['run']}/samples.parquet").read()
+    for name, number in (("run", run), ("block", block)):
+        place = table.schema.get_field_index(name)
+        column = pa.repeat(pa.scalar(number, pa.int32()), table.num_rows)
+        table = table.set_column(place, name, column)
+    folder = samples / f"block={block}" / f"run={run}"
+    folder.mkdir(parents=True)
+    pq.write_table(table, folder / "samples.parquet")
+    return {**first, "run": run, "block": block}
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("command", ["compare", "report"])
-def test_many_runs_are_read_in_steps_that_grow_as_they_do(command: str, box: Path) -> None:
-    path = box / "result" / "manifest.json"
-    whole = read(path)
+@pytest.mark.parametrize(("kind", "runs"), [("lost", 198), ("valid", 24), ("both", 36)])
+def test_many_runs_are_read_in_steps_that_grow_as_they_do(
+    kind: str, runs: int, command: str, finished: Path, box: Path
+) -> None:
+    result = box / "result"
+    whole = read(result / "manifest.json")
     run(box, command)  # imports what it needs
+    repeated = whole["runs"]
 
-    def calls(runs: int) -> int:
+    def calls(blocks: int) -> int:
         number = 0
 
         def count(*_: object) -> None:
             nonlocal number
             number += 1
 
-        lost = {**whole["runs"][0], "valid": False, "reason": "lost"}
-        more = [{**lost, "run": 10 + i, "block": 10 + i // 2} for i in range(runs)]
-        write(path, {**whole, "runs": [*whole["runs"], *more]})
+        restore(finished, box)
+        more: list[dict[str, Any]] = []
+        for block in range(2, blocks + 2):
+            is_lost = kind == "lost" or (kind == "both" and block % 2)
+            for first in repeated:
+                place = len(repeated) + len(more) + 1, block
+                lost = {**first, "run": place[0], "block": block, "valid": False, "reason": "lost"}
+                more.append(lost if is_lost else repeat(result, first, *place))
+        write(result / "manifest.json", {**whole, "runs": [*repeated, *more]})
         with chdir(box):
             sys.setprofile(count)
             try:
@@ -358,10 +384,14 @@ def test_many_runs_are_read_in_steps_that_grow_as_they_do(command: str, box: Pat
             finally:
                 sys.setprofile(None)
         assert done.returncode == 0, done.stderr
+        counted = len(repeated) + sum(one["valid"] for one in more)
+        assert sum(one.valid for one in read_result(result).runs) == counted
         return number
 
-    few, some, many = (calls(runs) for runs in (0, 200, 1_000))
-    assert 4 < (many - few) / (some - few) < 6
+    few, some, many = (calls(times * runs // len(repeated)) for times in (0, 1, 5))
+    # Five times as many runs: 25 times as many steps if these grew as the square. Statistics of
+    # more runs take other ways.
+    assert 3 < (many - few) / (some - few) < 7
 
 
 def test_a_folder_that_is_swapped_while_it_is_read_changes_nothing_elsewhere(

@@ -23,6 +23,7 @@ from tests.waiting import SECONDS
 
 from tare.cli.shared.progress import Bar
 from tare.lab.doctor import Finding
+from tare.running.created_resources import Made
 from tare.running.programs import Program
 
 ESCAPE = "a\x1b[31mb\x1b]0;c\x07d\x9b2Je\u202ef\x7f"
@@ -40,6 +41,7 @@ name = "two"
 """
 FINDING = Finding("group", "probe", "no", ESCAPE, ESCAPE, ESCAPE, {})
 PROGRAM = Program(1, ESCAPE, "log", 0.0, None)
+MADE = Made(ESCAPE, ESCAPE, 1, 0, [])
 
 
 @contextmanager
@@ -168,6 +170,7 @@ def test_no_control_character_reaches_a_terminal(words: tuple[str, ...], folder:
     with (
         chdir(folder),
         patch("tare.running.programs", lambda: [PROGRAM]),
+        patch("tare.running.made_things", lambda: [MADE]),
         patch("tare.running.remove_leftovers", lambda: [Path(ESCAPE)]),
         patch("tare.lab.doctor.examine", lambda _: [FINDING]),
         own_output() as text,

@@ -118,6 +118,24 @@ def test_sockets_of_killed_collectors_are_removed_and_printed(
     }
 
 
+def test_socket_that_takes_the_name_of_a_dead_one_stays(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A collector can start while the dead socket is examined."""
+    path = directory / "log-1.sock"
+    with socket.socket(socket.AF_UNIX) as dead, socket.socket(socket.AF_UNIX) as alive:
+        dead.bind(str(path))
+        alive.bind(str(directory / "hidden"))
+
+        def no_listener(_: Path) -> bool:
+            (directory / "hidden").replace(path)
+            return False
+
+        monkeypatch.setattr(leftovers, "_has_listener", no_listener)
+        assert path not in remove_leftovers()
+        assert path.is_socket()
+
+
 def abandon(path: Path) -> None:
     """Makes a record that of a process which does not exist any more."""
     written = json.loads(path.read_text())

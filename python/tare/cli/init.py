@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tare init`: writes a commented plan for a service."""
 
-import os
 import shlex
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +14,7 @@ import typer
 from tare.cli.shared.experiment import EXAMPLE, ExperimentOptions
 from tare.cli.shared.options import with_groups
 from tare.errors import InputError
-from tare.files import named
+from tare.files import created
 from tare.terminal import printable
 
 
@@ -76,19 +76,15 @@ def init(
 
 def _create(file: Path, text: str) -> None:
     """Writes a new file, whole or not at all. Raises InputError where that is not possible."""
-    try:
-        data = text.encode()
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    except UnicodeEncodeError as error:
-        raise InputError(f"{file}: not UTF-8: {text[error.start]!r}; use UTF-8") from error
-    except OSError as error:
-        raise InputError(f"{file}: {error.strerror}; give another file") from error
-    try:
-        with named(file), os.fdopen(descriptor, "wb") as opened:
-            opened.write(data)
-    except OSError:
-        file.unlink(missing_ok=True)
-        raise
+    with ExitStack() as stack:
+        try:
+            data = text.encode()
+            opened = stack.enter_context(created(file))
+        except UnicodeEncodeError as error:
+            raise InputError(f"{file}: not UTF-8: {text[error.start]!r}; use UTF-8") from error
+        except OSError as error:
+            raise InputError(f"{file}: {error.strerror}; give another file") from error
+        opened.write(data)
 
 
 def _ask(

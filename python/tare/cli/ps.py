@@ -51,7 +51,12 @@ def ps(
         print()
         states = ("left behind; remove it with tare clean", "in use")
         lines = [
-            (str(resource.owner), resource.type, resource.name, states[resource.in_use])
+            (
+                str(resource.owner),
+                printable(resource.type),
+                printable(resource.name),
+                states[resource.in_use],
+            )
             for resource in made
         ]
         _print_table([("owner", "kind", "name", "state"), *lines])

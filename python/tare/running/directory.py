@@ -10,18 +10,21 @@ from pathlib import Path
 from tare.errors import InputError
 from tare.files import opened
 
+ROOTS = Path("/run/tare")
+"""Root's directory. Every user may reach the sockets in it."""
+FOR_ALL = 0o755
 OWN = 0o700
 
 
 def make_runtime_directory() -> Path:
     """Creates the directory unless it exists, as `tare_command::runtime` does.
 
-    Every user may reach the sockets of root. Raises InputError as `opened_runtime_directory` does.
+    Raises InputError as `opened_runtime_directory` does.
     """
     path = runtime_directory()
     with suppress(FileExistsError):
-        path.mkdir(_mode())
-        path.chmod(_mode())  # whatever the umask is
+        path.mkdir(_mode(path))
+        path.chmod(_mode(path))  # whatever the umask is
     with opened_runtime_directory():
         return path
 
@@ -32,7 +35,8 @@ def opened_runtime_directory() -> Iterator[int]:
 
     Raises InputError if another user owns it or can write to it, OSError if it does not exist.
     """
-    with opened_own(runtime_directory(), _mode()) as descriptor:
+    path = runtime_directory()
+    with opened_own(path, _mode(path)) as descriptor:
         yield descriptor
 
 
@@ -69,7 +73,7 @@ def runtime_directory() -> Path:
     """The directory of sockets, as `tare_command::runtime` has it. It need not exist."""
     user = os.geteuid()
     if user == 0:
-        return Path("/run/tare")
+        return ROOTS if ROOTS.parent.is_dir() else Path("/tmp/tare-0")
     session = Path(os.environ.get("XDG_RUNTIME_DIR") or ".")
     with suppress(OSError):
         status = session.lstat()
@@ -78,8 +82,8 @@ def runtime_directory() -> Path:
     return Path(f"/tmp/tare-{user}")
 
 
-def _mode() -> int:
-    return 0o755 if os.geteuid() == 0 else OWN
+def _mode(path: Path) -> int:
+    return FOR_ALL if path == ROOTS else OWN
 
 
 def _fault(status: os.stat_result, mode: int) -> str | None:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tare.errors import InputError
+from tare.files import remove
 from tare.running.cgroups import remove_abandoned_cgroups
 from tare.running.created_resources import remove_abandoned as remove_abandoned_environments
 from tare.running.directory import opened_runtime_directory, runtime_directory
@@ -26,15 +27,15 @@ def remove_leftovers() -> list[Path]:
 
 
 def _sockets() -> Iterator[Path]:
-    with suppress(OSError, InputError), opened_runtime_directory():
+    with suppress(OSError, InputError), opened_runtime_directory() as folder:
         for path in sorted(runtime_directory().glob("*.sock")):
             if _is_being_made(path):
                 continue
             with suppress(OSError):
-                status = path.lstat()
+                status = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
                 own = stat.S_ISSOCK(status.st_mode) and status.st_uid == os.geteuid()
-                if own and not _has_listener(path):
-                    path.unlink()
+                # A collector that starts gives its own socket the name of a dead one.
+                if own and not _has_listener(path) and remove(path.name, status, folder):
                     yield path
 
 

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tare.errors import TareError
+from tare.files import regular_file
 from tare.lab.processes import subreaper, supervisor
 
 GRACE_S = 5.0
@@ -77,7 +78,8 @@ class Processes:
         # Should the guard be killed, its children come to this process and can be found.
         self._was_subreaper = supervisor.set_subreaper(True)
         self._strangers = set(supervisor.descendants(os.getpid()))
-        with self._log.open("ab") as log:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        with os.fdopen(regular_file(self._log, flags), "ab") as log:
             self._supervisor = subprocess.Popen(
                 [sys.executable, "-I", "-S", subreaper.__file__, supervisor.__file__],
                 stdin=subprocess.PIPE,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from tare.errors import InputError
-from tare.files import named, new_file
+from tare.files import created, empty, new_file, regular_file
 from tare.lab.result.file_ownership import WORK
 from tare.samples.manifest import Manifest, read_manifest, write_manifest
 
@@ -36,7 +36,11 @@ class RunKey:
 
 
 class ResultFolder:
-    """A folder with manifest.json, samples/, machine/, costs/, logs/ and, while it runs, work/."""
+    """A folder with manifest.json, samples/, machine/, costs/, logs/ and, while it runs, work/.
+
+    It deletes by name what earlier runs left: `file_ownership.require_trusted` has checked before
+    that no other user can change the folder.
+    """
 
     manifest: Manifest
     """Of a result that was created or opened."""
@@ -56,9 +60,9 @@ class ResultFolder:
                     f"{self.path}: is not empty; choose another folder with --out,"
                     " or continue a result with --resume"
                 )
-            # "x": of two that begin here at once, one is told.
-            with named(self._plan_file), self._plan_file.open("x", encoding="utf-8") as file:
-                file.write(plan_text)
+            # Of two that begin here at once, one gets an error.
+            with created(self._plan_file) as file:
+                file.write(plan_text.encode())
             self._hold()
         except OSError as error:
             raise InputError(
@@ -89,8 +93,7 @@ class ResultFolder:
 
     def _hold(self) -> None:
         """Locks the result; the kernel lets go of it when this process ends, however it does."""
-        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        self._lock(os.fdopen(os.open(self._plan_file, flags), "r+b"))
+        self._lock(os.fdopen(regular_file(self._plan_file, os.O_RDWR), "r+b"))
 
     def _lock(self, file: IO[bytes]) -> None:
         self._held.append(file)
@@ -131,7 +134,7 @@ class ResultFolder:
         """The empty log of one command of one block."""
         path = self.path / "logs" / f"block={block}" / f"{name}.log"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"")
+        empty(path)
         return path
 
     def run_file(self, table: str, key: RunKey) -> Path:

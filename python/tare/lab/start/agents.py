@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tare.files import empty
 from tare.lab.environments.launch import RunError
 from tare.lab.processes.logs import last_lines
 from tare.lab.processes.processes import Process, Processes, StartError
@@ -47,7 +48,7 @@ class Agent:
         """Starts the agent and returns when it is ready. Raises AgentError where it fails."""
         self._turn += 1
         folder = self.fresh_folder()
-        self.log.write_bytes(b"")
+        empty(self.log)
         self._values = {
             **self.values, "name": f"{self.name}-{self._turn}", "dir": folder, "log": self.log,
         }  # fmt: skip
@@ -144,7 +145,7 @@ class Agent:
     def _run(self, part: str, words: list[str], seconds: float) -> Process:
         """Runs a command to its end, or stops it after some time; then it has no code."""
         log = self._log_of(part)
-        log.write_bytes(b"")
+        empty(log)
         until = time.monotonic() + seconds
         process = self._start(f"/{part}", words, log)
         try:

@@ -35,7 +35,7 @@ class Part(BaseModel):
 
 
 class Sides(Part):
-    """The value of both sides, in the unit of the metric."""
+    """The value of both sides: of a metric in its unit, else a number or a share."""
 
     baseline: NotNegative | None
     condition: NotNegative | None
@@ -110,6 +110,9 @@ class TracedRequests(Part):
     baseline: str = ""
     condition: str
     root: str
+    requests: Sides | None = None
+    broken: Sides | None = None
+    """The share of requests that lack a span."""
     mean_ns: Change
     parts: tuple[SpanPart, ...]
     explained: str = ""
