@@ -125,3 +125,59 @@ fn is_told(pid: u32, path: &Path, socket: &[PathBuf]) -> bool {
         if path.is_absolute() { Some(path.into()) } else { folder().map(|at| at.join(path)) };
     told.is_some_and(|told| socket.contains(&told))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+    use std::os::fd::{FromRawFd, RawFd};
+    use std::os::unix::process::CommandExt;
+    use std::process::{Command, Stdio, id};
+    use std::time::Duration;
+    use tare_shm::Errno;
+
+    /// The segment of a program that was told of this socket.
+    fn create(socket: &str) -> OwnedFd {
+        let size = size_of::<Process>().next_multiple_of(4096);
+        let (fd, segment) = Segment::create(c"tare-log", KIND, VERSION, size).unwrap();
+        // SAFETY: atomics only.
+        let process: &Process = unsafe { segment.at(0) }.unwrap();
+        for (to, from) in process.socket.iter().zip(socket.bytes()) {
+            to.store(from, Relaxed);
+        }
+        // SAFETY: nothing else owns it.
+        unsafe { OwnedFd::from_raw_fd(fd) }
+    }
+
+    /// The process that is found to have a segment that nobody serves.
+    fn owner(socket: &str) -> Option<u32> {
+        let until = Instant::now() + Duration::from_hours(1);
+        SegmentSearch::begin(vec![socket.into()]).next(|_| false, until).0.map(|found| found.pid)
+    }
+
+    /// Starts a process that keeps a descriptor until its standard input ends.
+    fn keeper_of(fd: RawFd) -> std::process::Child {
+        let mut command = Command::new("cat");
+        // SAFETY: one system call between fork and exec.
+        unsafe {
+            command.pre_exec(move || {
+                let done = syscall::fcntl(fd, libc::F_SETFD, 0);
+                done.map(drop).map_err(|Errno(number)| io::Error::from_raw_os_error(number))
+            })
+        };
+        command.stdin(Stdio::piped()).spawn().unwrap()
+    }
+
+    #[test]
+    fn child_that_has_the_segment_of_its_parent_is_not_taken_over() {
+        let socket = format!("/nowhere/takeover-{}", id());
+        let segment = create(&socket);
+        let mut child = keeper_of(segment.as_raw_fd());
+        assert_eq!(owner(&socket), Some(id()));
+        drop(segment);
+        assert_eq!(segments(child.id()).len(), 1);
+        assert_eq!(owner(&socket), None);
+        drop(child.stdin.take());
+        child.wait().unwrap();
+    }
+}
