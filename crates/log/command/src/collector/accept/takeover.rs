@@ -2,7 +2,6 @@
 //! Programs whose collector has died: their segments are still open under their descriptors.
 
 use crate::procfs;
-use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -10,8 +9,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
-use tare_command::processes::{self, memory_at, open_segment};
-use tare_log_segment::layout::{KIND, VERSION};
+use tare_command::{processes, segments};
+use tare_log_segment::layout::{KIND, NAME, VERSION};
 use tare_log_segment::{Identity, Process};
 use tare_shm::{Access, Segment, service, syscall};
 
@@ -20,9 +19,6 @@ pub struct UnservedSegment {
     pub pid: u32,
     pub segment: OwnedFd,
 }
-
-/// What the kernel calls the descriptor of a segment.
-const LINK: &[u8] = b"/memfd:tare-log (deleted)";
 
 /// Looks through the descriptors of all processes, of which a user can have very many: so not all
 /// at once.
@@ -51,10 +47,12 @@ impl SegmentSearch {
         until: Instant,
     ) -> (Option<UnservedSegment>, bool) {
         for (pid, path) in &mut self.descriptors {
-            let file = if is_link(&path) { memory_at(&path) } else { None };
+            let file =
+                if segments::is_named(&path, NAME) { segments::memory_at(&path) } else { None };
             let file = file.map(|(device, inode)| Identity { device, inode });
             let is_new = file.is_some_and(|is| !is_served_here(is));
-            let segment = if is_new { open(pid, &path) } else { None };
+            let open = || segments::open(&path, Access::ReadWrite, |user| is_owner(pid, user)).ok();
+            let segment = is_new.then(open).flatten();
             let found = segment.filter(|segment| {
                 let fd = segment.as_raw_fd();
                 // The child of a fork has its parent's, too, until it logs itself.
@@ -74,28 +72,13 @@ impl SegmentSearch {
 
 /// All segments that a program has open, and that it or root has made. Of one that this user may
 /// not look into there is nothing to see.
-pub fn segments(pid: u32) -> Vec<OwnedFd> {
-    let descriptors = processes::descriptors(pid).into_iter().flatten();
-    let mut seen = HashSet::new();
-    descriptors
-        .filter_map(|path| {
-            let fd = if is_link(&path) { open(pid, &path)? } else { return None };
-            let inode = syscall::fstat(fd.as_raw_fd()).ok()?.st_ino;
-            // A program may have a second descriptor of the same segment.
-            seen.insert(inode).then_some(fd)
-        })
-        .collect()
+pub fn segments_of(pid: u32) -> impl Iterator<Item = OwnedFd> {
+    let found = segments::of(pid, NAME, Access::ReadWrite, move |user| is_owner(pid, user));
+    found.map(|found| found.fd)
 }
 
-/// Whether a descriptor is one of a segment.
-fn is_link(path: &Path) -> bool {
-    fs::read_link(path).is_ok_and(|link| link.as_os_str().as_bytes() == LINK)
-}
-
-/// The segment behind a descriptor of a program.
-fn open(pid: u32, path: &Path) -> Option<OwnedFd> {
-    let is_owner = |user| user == 0 || processes::users(pid).contains(&user);
-    open_segment(path, Access::ReadWrite, is_owner).ok()
+fn is_owner(pid: u32, user: u32) -> bool {
+    user == 0 || processes::users(pid).contains(&user)
 }
 
 fn belongs(segment: &OwnedFd, pid: u32, socket: &[PathBuf]) -> bool {
@@ -139,7 +122,7 @@ mod tests {
     /// The segment of a program that was told of this socket.
     fn create(socket: &str) -> OwnedFd {
         let size = size_of::<Process>().next_multiple_of(4096);
-        let (fd, segment) = Segment::create(c"tare-log", KIND, VERSION, size).unwrap();
+        let (fd, segment) = Segment::create(NAME, KIND, VERSION, size).unwrap();
         // SAFETY: atomics only.
         let process: &Process = unsafe { segment.at(0) }.unwrap();
         for (to, from) in process.socket.iter().zip(socket.bytes()) {
@@ -175,7 +158,7 @@ mod tests {
         let mut child = keeper_of(segment.as_raw_fd());
         assert_eq!(owner(&socket), Some(id()));
         drop(segment);
-        assert_eq!(segments(child.id()).len(), 1);
+        assert_eq!(segments_of(child.id()).count(), 1);
         assert_eq!(owner(&socket), None);
         drop(child.stdin.take());
         child.wait().unwrap();
