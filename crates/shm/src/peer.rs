@@ -33,10 +33,15 @@ impl Peers {
     }
 }
 
-/// Whether `user` is this process's own. In a user namespace, all users without an ID of their own
-/// have the overflow ID, so it is nobody's there.
+/// Whether `user` is this process's own.
 pub fn is_own(user: u32) -> bool {
-    user == syscall::geteuid() && (user != overflow() || maps_all_users())
+    user == syscall::geteuid() && is_one_user(user)
+}
+
+/// Whether no two users have this ID. In a user namespace, all users without an ID of their own
+/// have the overflow ID.
+pub fn is_one_user(user: u32) -> bool {
+    user != overflow() || maps_all_users()
 }
 
 /// Whether this process's user namespace gives each user its own ID, as the first one does.

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use tare_command::{Failure, processes, segments, terminal};
 use tare_link_segment::{COUNTERS, Counter, Endpoint, Listed, Statistics, Totals, VERSION, totals};
-use tare_shm::{Access, Segment, syscall};
+use tare_shm::{Access, Segment, peer, syscall};
 
 /// The programs that one tare-link started.
 struct Run {
@@ -45,7 +45,7 @@ pub fn ps(as_json: bool) -> Result<ExitCode, Failure> {
 /// The runs of which process `pid` has the statistics open, without those that were seen.
 fn of(pid: u32, seen: &mut HashSet<u64>) -> Vec<Run> {
     let own = syscall::geteuid();
-    let is_owner = move |user: u32| own == 0 || user == own;
+    let is_owner = move |user: u32| own == 0 || peer::is_own(user);
     let found = segments::of(pid, Statistics::NAME, Access::ReadOnly, is_owner);
     let new = found.filter(|found| seen.insert(found.inode));
     new.filter_map(|found| {

@@ -11,7 +11,7 @@ use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 use tare_command::segments;
 use tare_link_segment::{Counter, Statistics, VERSION};
-use tare_shm::{Access, Segment, syscall};
+use tare_shm::{Access, Segment, peer, syscall};
 
 /// Programs are looked up again after this time: a process may have executed another one.
 const FORGOTTEN: Duration = Duration::from_secs(60);
@@ -90,7 +90,7 @@ impl Links {
     /// The run of a process, by the descriptor that it inherited.
     fn find(&mut self, pid: u32) -> Option<u64> {
         let own = syscall::geteuid();
-        let is_owner = move |user: u32| own == 0 || user == own;
+        let is_owner = move |user: u32| own == 0 || peer::is_own(user);
         // Of one `tare link` inside of another, the inner one was started later.
         let found = segments::of(pid, Statistics::NAME, Access::ReadOnly, is_owner).last()?;
         if let Entry::Vacant(place) = self.runs.entry(found.inode) {

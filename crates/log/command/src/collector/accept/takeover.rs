@@ -12,7 +12,7 @@ use std::time::Instant;
 use tare_command::{processes, segments};
 use tare_log_segment::layout::{KIND, NAME, VERSION};
 use tare_log_segment::{Identity, Process};
-use tare_shm::{Access, Segment, service, syscall};
+use tare_shm::{Access, Segment, peer, service};
 
 /// A program that logs, and that nobody serves.
 pub struct UnservedSegment {
@@ -78,7 +78,7 @@ pub fn segments_of(pid: u32) -> impl Iterator<Item = OwnedFd> {
 }
 
 fn is_owner(pid: u32, user: u32) -> bool {
-    user == 0 || processes::users(pid).contains(&user)
+    user == 0 || peer::is_one_user(user) && processes::users(pid).contains(&user)
 }
 
 fn belongs(segment: &OwnedFd, pid: u32, socket: &[PathBuf]) -> bool {
@@ -117,7 +117,7 @@ mod tests {
     use std::os::unix::process::CommandExt;
     use std::process::{Command, Stdio, id};
     use std::time::Duration;
-    use tare_shm::Errno;
+    use tare_shm::{Errno, syscall};
 
     /// The segment of a program that was told of this socket.
     fn create(socket: &str) -> OwnedFd {
