@@ -74,9 +74,7 @@ def found(user: int, variable: str, *descriptors: int) -> str:
     """What a program of the user's maps that was told of such segments."""
     preload = [f"LD_PRELOAD={HOOK}", f"TARE_HOOK={variable}"]
     command = [*acting_as(user), "env", *preload, sys.executable, "-c", SHOW_MAPS]
-    return subprocess.check_output(
-        command, text=True, timeout=SECONDS, pass_fds=descriptors
-    )
+    return subprocess.check_output(command, text=True, timeout=SECONDS, pass_fds=descriptors)
 
 
 def inherited(user: int, variable: str) -> str:
