@@ -148,6 +148,29 @@ mod tests {
             assert_eq!(credentials(-1).unwrap_err(), Errno(libc::EBADF));
         }
 
+        #[test]
+        fn overflow_id_is_of_many_users_in_a_user_namespace() {
+            const CANNOT: c_int = 2;
+            let mut status = 0;
+            // SAFETY: the child makes system calls only.
+            unsafe {
+                let child = libc::fork();
+                if child == 0 {
+                    if libc::unshare(libc::CLONE_NEWUSER) != 0 {
+                        libc::_exit(CANNOT);
+                    }
+                    let own = syscall::geteuid();
+                    let is_many = own == overflow() && !is_own(own) && !is_one_user(own);
+                    libc::_exit(c_int::from(!(is_many && is_one_user(0))));
+                }
+                assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
+            }
+            match libc::WEXITSTATUS(status) {
+                CANNOT => std::eprintln!("no user namespace can be made here"),
+                code => assert_eq!(code, 0),
+            }
+        }
+
         /// A process that starts with this ID, or none without the right to choose one.
         fn born_as(pid: libc::pid_t) -> Option<libc::pid_t> {
             // SAFETY: zeros are valid; the kernel reads one ID. The child only waits for its end.
