@@ -37,6 +37,8 @@ def having(pattern: str, root: Path, suffix: str) -> set[str]:
         (r"SO_PEERCRED|SO_PEERPIDFD", {"shm/src/peer.rs"}),
         (r"#\[panic_handler\]", {"interpose/src/panic.rs"}),
         (r"fn descriptors\(", {"command/src/processes.rs"}),
+        # A segment is searched for by its name among the descriptors of a process.
+        (r"memfd:", {"command/src/segments.rs"}),
         (r"F_ADD_SEALS", {"shm/src/segment.rs"}),
     ],
 )

@@ -19,6 +19,8 @@ ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(__file__).parent / "programs"
 Compile = Callable[..., Path]
 NOBODY = 65_534
+VICTIM = 65_533
+"""Another user without rights."""
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
 
 
@@ -32,15 +34,20 @@ def open_to_all() -> Iterator[Path]:
         yield Path(folder)
 
 
+def acting_as(user: int, *rights: str) -> list[str]:
+    """Runs a program as this user, with these rights beside the right to read all files: the
+    interpreter may be in a folder that only root can read."""
+    kept = ",".join(f"+{right}" for right in ("dac_read_search", *rights))
+    ids = [f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+    return ["setpriv", *ids, f"--inh-caps={kept}", f"--ambient-caps={kept}"]
+
+
 @contextmanager
 def attack(name: str, *words: object) -> "Iterator[subprocess.Popen[str]]":
     """Runs attacks/NAME.py as user nobody; yields when it has printed `ready`."""
     module = f"tests.hostile.attacks.{name}"
-    # The interpreter may be in a folder that only root can read; and an attack by several users
-    # acts as each of them.
-    rights = "+dac_read_search,+setuid"
-    as_nobody = [*AS_NOBODY, f"--inh-caps={rights}", f"--ambient-caps={rights}"]
-    command = [*as_nobody, sys.executable, "-B", "-m", module, *map(str, words)]
+    # An attack by several users acts as each of them.
+    command = [*acting_as(NOBODY, "setuid"), sys.executable, "-B", "-m", module, *map(str, words)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=ROOT) as process:
         try:

@@ -23,13 +23,15 @@ SYSTEM = ("usr", "lib", "lib64", "bin")
 
 
 @contextmanager
-def collecting(folder: Path, *before: str) -> Iterator["subprocess.Popen[str]"]:
+def collecting(
+    folder: Path, *before: str, stderr: int | None = None
+) -> Iterator["subprocess.Popen[str]"]:
     """A collector at FOLDER/socket, which all may connect to."""
     for name in ("events.log", "socket"):
         (folder / name).unlink(missing_ok=True)
     command: list[str | Path] = [*before, folder / "tare-log", "collect"]
     command += ["--socket", folder / "socket", "--out", folder / "events.log"]
-    with subprocess.Popen(command, text=True) as collector:
+    with subprocess.Popen(command, text=True, stderr=stderr) as collector:
         try:
             log = folder / "events.log"
             wait_for(lambda: (folder / "socket").exists() and log.exists() and log.stat().st_size)
@@ -107,3 +109,12 @@ def test_overflow_id_matches_nobody_even_itself(folder: Path) -> None:
         assert dump(folder / "events.log") == []
         assert REFUSED not in logs(folder, unmapped(folder), TARE_LOG_UID=OVERFLOW)
     assert len(dump(folder / "events.log")) > 50
+
+
+def test_collector_with_the_overflow_id_takes_no_unmapped_user_for_its_own(folder: Path) -> None:
+    with collecting(folder, "unshare", "--user", stderr=subprocess.PIPE) as collector:
+        logs(folder, [*AS_USER, str(folder / "payloads")])
+        collector.terminate()
+        _, said = collector.communicate(timeout=SECONDS)
+    assert f"of user {OVERFLOW} is refused: all users that this user namespace does not" in said
+    assert dump(folder / "events.log") == []

@@ -9,28 +9,33 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.hostile.conftest import NOBODY, attack, says
+from tests.hostile.conftest import NOBODY, VICTIM, acting_as, attack, says
 from tests.log.conftest import compile_program
 from tests.waiting import SECONDS
 
 from tare.native import native
 
 HOOK = native("lib", "libtare_hook.so")
+Hooked = Callable[[int, str], str]
 SHOW_MAPS = "print(open('/proc/self/maps').read())"
 
 
-def logs(folder: Path, **variables: str) -> "subprocess.CompletedProcess[str]":
-    """A program of root's that logs to the socket in the folder."""
-    program = compile_program("payloads", folder)
+victims = pytest.mark.parametrize("user", [0, VICTIM])
+
+
+def logs(folder: Path, user: int = 0, **variables: str) -> "subprocess.CompletedProcess[str]":
+    """A program of the user's that logs to the socket in the folder."""
+    command = [*acting_as(user), str(compile_program("payloads", folder))]
     environment = os.environ | {"TARE_LOG": str(folder / "socket")} | variables
     return subprocess.run(
-        [program], env=environment, capture_output=True, text=True, check=True, timeout=SECONDS
+        command, env=environment, capture_output=True, text=True, check=True, timeout=SECONDS
     )
 
 
-def test_listener_of_another_user_gets_no_segment(open_to_all: Path) -> None:
+@victims
+def test_listener_of_another_user_gets_no_segment(user: int, open_to_all: Path) -> None:
     with attack("listen", open_to_all / "socket") as listener:
-        done = logs(open_to_all)
+        done = logs(open_to_all, user)
         assert says(listener) == "0 bytes, 0 descriptors"
     assert done.stderr == (
         "tare-log: no events are sent: the collector runs as another user (expected this user or"
@@ -38,9 +43,10 @@ def test_listener_of_another_user_gets_no_segment(open_to_all: Path) -> None:
     )
 
 
-def test_listener_named_by_tare_log_uid_gets_the_segment(open_to_all: Path) -> None:
+@victims
+def test_listener_named_by_tare_log_uid_gets_the_segment(user: int, open_to_all: Path) -> None:
     with attack("listen", open_to_all / "socket") as listener:
-        done = logs(open_to_all, TARE_LOG_UID=str(NOBODY))
+        done = logs(open_to_all, user, TARE_LOG_UID=str(NOBODY))
         assert says(listener) == "1 bytes, 1 descriptors"
     assert done.stderr == ""
 
@@ -64,52 +70,53 @@ def headers() -> list[str]:
     return subprocess.check_output(command, text=True, timeout=SECONDS).split()
 
 
-def found(variable: str, *descriptors: int) -> str:
-    """What a program of root's maps that was told of such segments."""
-    environment = os.environ | {"LD_PRELOAD": HOOK, "TARE_HOOK": variable}
-    command = [sys.executable, "-c", SHOW_MAPS]
-    return subprocess.check_output(
-        command, env=environment, text=True, timeout=SECONDS, pass_fds=descriptors
-    )
+def found(user: int, variable: str, *descriptors: int) -> str:
+    """What a program of the user's maps that was told of such segments."""
+    preload = [f"LD_PRELOAD={HOOK}", f"TARE_HOOK={variable}"]
+    command = [*acting_as(user), "env", *preload, sys.executable, "-c", SHOW_MAPS]
+    return subprocess.check_output(command, text=True, timeout=SECONDS, pass_fds=descriptors)
 
 
-def inherited(variable: str) -> str:
+def inherited(user: int, variable: str) -> str:
     """The same of a program that has their descriptors."""
     pid, start, *numbers = variable.split(":")
     descriptors = [os.open(f"/proc/{pid}/fd/{number}", os.O_RDWR) for number in numbers]
     try:
-        return found(":".join([pid, start, *map(str, descriptors)]), *descriptors)
+        return found(user, ":".join([pid, start, *map(str, descriptors)]), *descriptors)
     finally:
         for descriptor in descriptors:
             os.close(descriptor)
 
 
-ways = pytest.mark.parametrize("hooked", [found, inherited])
+# The kernel lets only root open a descriptor of another user's process.
+ways = pytest.mark.parametrize(
+    ("hooked", "user"), [(found, 0), (inherited, 0), (inherited, VICTIM)]
+)
 
 
 @ways
 def test_hook_rejects_segments_of_another_user(
-    hooked: Callable[[str], str], open_to_all: Path
+    hooked: Hooked, user: int, open_to_all: Path
 ) -> None:
     """The PID in TARE_HOOK was reused by an attacker's process, or the program took descriptors
     from it, and they have the numbers of the hook's."""
     with attack("plant", *headers()) as planted:
-        maps = hooked(says(planted))
+        maps = hooked(user, says(planted))
     assert "libtare_hook.so" in maps
     assert not re.search("memfd:tare-hook", maps), open_to_all
 
 
 @ways
-def test_hook_adopts_the_same_segments_of_root(
-    hooked: Callable[[str], str], open_to_all: Path
+def test_hook_adopts_the_same_segments_of_its_own_user(
+    hooked: Hooked, user: int, open_to_all: Path
 ) -> None:
     """Shows that the test above fails if the owner is not checked."""
     program = Path(__file__).parent / "attacks" / "plant.py"
-    command = [sys.executable, str(program), *headers()]
+    command = [*acting_as(user), sys.executable, str(program), *headers()]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert says(process) == "ready"
-        maps = hooked(says(process))
+        maps = hooked(user, says(process))
         process.kill()
     assert len(re.findall("memfd:tare-hook", maps)) >= 2, open_to_all

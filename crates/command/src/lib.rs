@@ -16,6 +16,7 @@ pub mod program;
 pub mod reading;
 pub mod regular_file;
 pub mod runtime;
+pub mod segments;
 mod signal_dispositions;
 mod signals;
 pub mod terminal;

@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Processes of this machine and the segments that they have open: where a part of Tare finds
-//! programs whose collector has ended.
+//! Processes of this machine, and what the kernel says of them.
 //!
 //! The user of a process can hold everybody who reads its memory or asks what it has mapped: they
 //! wait for a lock, which is kept while a file of FUSE is unmapped whose server does not answer. So
 //! both are only asked of processes of this user. `comm`, `stat`, `status`, `exe` and `fd` need no
 //! such lock.
 
-use std::ffi::CString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use std::iter::Peekable;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::ptr;
-use tare_shm::{Access, Errno, Refusal, found, peer, syscall};
+use tare_shm::{Errno, peer};
 
 /// Bytes of a command line that are read: a program can make its own any length.
 const LONGEST_COMMAND: u64 = 1 << 16;
@@ -122,27 +119,6 @@ pub fn maps(pid: u32) -> io::Result<impl BufRead> {
     Ok(others.find_map(|(maps, is_empty)| (!is_empty).then_some(maps)).unwrap_or(first))
 }
 
-/// Device and inode of the file in memory at such a path, without opening it: to close any
-/// descriptor of a segment releases this process's lock of it.
-pub fn memory_at(path: &Path) -> Option<(u64, u64)> {
-    let place = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path).ok()?;
-    if !found::is_memory(place.as_raw_fd()).ok()? {
-        return None;
-    }
-    let status = syscall::fstat(place.as_raw_fd()).ok()?;
-    Some((status.st_dev, status.st_ino))
-}
-
-/// Opens a segment of another process by such a path; see [`found::open`].
-pub fn open_segment(
-    path: &Path,
-    access: Access,
-    is_owner: impl FnOnce(u32) -> bool,
-) -> Result<OwnedFd, Refusal> {
-    let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| Refusal::NotOurs)?;
-    found::open(&path, access, is_owner).map(owned)
-}
-
 /// A pidfd: becomes readable when process `pid` exits.
 pub fn pidfd(pid: u32) -> io::Result<OwnedFd> {
     peer::pidfd(pid).map(owned).map_err(|Errno(number)| io::Error::from_raw_os_error(number))
@@ -164,7 +140,7 @@ pub fn has_its_pid(process: &OwnedFd) -> bool {
     sent == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
 }
 
-fn owned(fd: RawFd) -> OwnedFd {
+pub(crate) fn owned(fd: RawFd) -> OwnedFd {
     // SAFETY: the functions above pass a new descriptor, which nothing else owns.
     unsafe { OwnedFd::from_raw_fd(fd) }
 }
@@ -188,22 +164,14 @@ mod tests {
     use super::*;
     use std::os::unix::process::CommandExt;
     use std::process::{Command, id};
-    use tare_shm::header::kind::HOOK;
-    use tare_shm::{Segment, syscall};
+    use tare_shm::syscall;
 
     #[test]
-    fn segment_of_a_process_is_found_among_its_descriptors() {
-        let (fd, segment) = Segment::create(c"processes", HOOK, 1, 4096).unwrap();
+    fn own_process_and_its_descriptors_are_found() {
         assert!(all().any(|pid| pid == id()));
-        let is_it = |path: &PathBuf| {
-            std::fs::read_link(path).is_ok_and(|link| link.ends_with("memfd:processes (deleted)"))
-        };
-        let path = descriptors(id()).unwrap().find(is_it).unwrap();
-        assert_eq!(path, Path::new(&format!("/proc/{}/fd/{fd}", id())));
-        let own = syscall::geteuid();
-        let found = open_segment(&path, Access::ReadOnly, |user| user == own).unwrap();
-        let found = Segment::open(found.as_raw_fd(), HOOK, 1, Access::ReadOnly).unwrap();
-        assert_eq!(found.header(), segment.header());
+        let file = File::open("/proc").unwrap();
+        let path = PathBuf::from(format!("/proc/{}/fd/{}", id(), file.as_raw_fd()));
+        assert!(descriptors(id()).unwrap().any(|found| found == path));
         assert!(descriptors(u32::MAX).is_err());
     }
 

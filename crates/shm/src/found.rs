@@ -121,7 +121,7 @@ fn reopen(place: c_int, access: Access) -> Result<c_int, Refusal> {
 mod tests {
     extern crate std;
     use super::*;
-    use crate::header::kind::HOOK;
+    use crate::header::kind::{HOOK, LOG};
     use std::ffi::CString;
     use std::format;
 
@@ -145,6 +145,24 @@ mod tests {
         }
         let stranger = open(&path(fd), Access::ReadOnly, |user| user != own);
         assert_eq!(stranger, Err(Refusal::Strangers(own)));
+    }
+
+    #[test]
+    fn segment_of_another_process_start_kind_or_version_is_not_adopted() {
+        let (fd, segment) = Segment::create(c"test", HOOK, 1, 4096).unwrap();
+        let (pid, start) = (segment.header().owner_pid, segment.header().owner_start);
+        let access = Access::ReadOnly;
+        let right = StarterSegment { pid, start, fd, kind: HOOK, version: 1, access };
+        assert!(right.find([]).is_some());
+        for wrong in [
+            StarterSegment { pid: pid ^ 1, ..right },
+            StarterSegment { start: start ^ 1, ..right },
+            StarterSegment { kind: LOG, ..right },
+            StarterSegment { version: 2, ..right },
+        ] {
+            assert!(wrong.find([]).is_none(), "inherited: {wrong:?}");
+            assert!(wrong.find([pid]).is_none(), "found: {wrong:?}");
+        }
     }
 
     #[test]

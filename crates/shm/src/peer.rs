@@ -33,10 +33,15 @@ impl Peers {
     }
 }
 
-/// Whether `user` is this process's own. In a user namespace, all users without an ID of their own
-/// have the overflow ID, so it is nobody's there.
+/// Whether `user` is this process's own.
 pub fn is_own(user: u32) -> bool {
-    user == syscall::geteuid() && (user != overflow() || maps_all_users())
+    user == syscall::geteuid() && is_one_user(user)
+}
+
+/// Whether no two users have this ID. In a user namespace, all users without an ID of their own
+/// have the overflow ID.
+pub fn is_one_user(user: u32) -> bool {
+    user != overflow() || maps_all_users()
 }
 
 /// Whether this process's user namespace gives each user its own ID, as the first one does.
@@ -141,6 +146,29 @@ mod tests {
             assert!(!has_ended(own));
             syscall::close(own);
             assert_eq!(credentials(-1).unwrap_err(), Errno(libc::EBADF));
+        }
+
+        #[test]
+        fn overflow_id_is_of_many_users_in_a_user_namespace() {
+            const CANNOT: c_int = 2;
+            let mut status = 0;
+            // SAFETY: the child makes system calls only.
+            unsafe {
+                let child = libc::fork();
+                if child == 0 {
+                    if libc::unshare(libc::CLONE_NEWUSER) != 0 {
+                        libc::_exit(CANNOT);
+                    }
+                    let own = syscall::geteuid();
+                    let is_many = own == overflow() && !is_own(own) && !is_one_user(own);
+                    libc::_exit(c_int::from(!(is_many && is_one_user(0))));
+                }
+                assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
+            }
+            match libc::WEXITSTATUS(status) {
+                CANNOT => std::eprintln!("no user namespace can be made here"),
+                code => assert_eq!(code, 0),
+            }
         }
 
         /// A process that starts with this ID, or none without the right to choose one.

@@ -4,9 +4,11 @@
 import array
 import socket
 import sys
+from pathlib import Path
 
 with socket.socket(socket.AF_UNIX) as listener:
     listener.bind(sys.argv[1])
+    Path(sys.argv[1]).chmod(0o777)
     listener.listen()
     print("ready", flush=True)
     connection, _ = listener.accept()

@@ -3,19 +3,19 @@
 
 use crate::segments::Segments;
 use crate::target::Followed;
+use std::ffi::CStr;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use tare_command::processes::{self, is_readable, memory_at, open_segment};
+use tare_command::processes::{self, is_readable};
+use tare_command::segments::{self, memory_at};
 use tare_command::{Failure, Obstacle, Signal, said};
+use tare_hook_segment::{Control, Shared};
 use tare_shm::peer::Peers;
 use tare_shm::{Access, Errno, Refusal};
-
-const CONTROL: &str = "/memfd:tare-hook-control";
-const SHARED: &str = "/memfd:tare-hook-shared";
 
 /// A program that is just being executed has no mapping until its constructors run.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -52,13 +52,13 @@ pub fn attach(pid: u32) -> Result<(Segments, Programs), Failure> {
             return Err(refuse("it has no hook; give a process that tare hook started"));
         };
         let peers = Peers::get(None);
-        let opened = open_segment(&path, Access::ReadWrite, |user| peers.admit(user));
+        let opened = segments::open(&path, Access::ReadWrite, |user| peers.admit(user));
         opened.map_err(|refusal| match refusal {
             Refusal::Failed(Errno(number)) => fails(io::Error::from_raw_os_error(number)),
             refusal => refuse(&format!("its hook cannot be used: {}", said(refusal))),
         })
     };
-    let (control, shared) = (open(CONTROL)?, File::from(open(SHARED)?));
+    let (control, shared) = (open(Control::NAME)?, File::from(open(Shared::NAME)?));
     let status = shared.metadata().map_err(fails)?;
     let opened = Segments::open(control.into_raw_fd(), shared.into_raw_fd());
     let segments = opened.map_err(|obstacle| match obstacle {
@@ -106,7 +106,7 @@ impl Programs {
     fn has_memory(&self, pid: u32) -> bool {
         if !processes::is_own(pid) {
             let is_it = |path: PathBuf| memory_at(&path) == Some(self.shared);
-            return open_under(pid, SHARED).is_ok_and(|mut paths| paths.any(is_it));
+            return segments::paths(pid, Shared::NAME).is_ok_and(|mut paths| paths.any(is_it));
         }
         let is_it = |mapping: &Mapping<'_>| mapping.inode == self.shared;
         maps(pid).is_ok_and(|maps| Mapping::find(&maps, is_it).is_some())
@@ -141,23 +141,17 @@ impl Followed for Programs {
 }
 
 /// A way to the segment that a process has mapped or, if it is another user's, open under a name.
-fn path(pid: u32, name: &str) -> io::Result<Option<PathBuf>> {
+fn path(pid: u32, name: &CStr) -> io::Result<Option<PathBuf>> {
     if !processes::is_own(pid) {
         let reason = "it has no hook, or has closed the hook's descriptors; give its parent \
                       process, or attach as its user";
-        let found = open_under(pid, name)?.find(|path| memory_at(path).is_some());
+        let found = segments::paths(pid, name)?.find(|path| memory_at(path).is_some());
         return found.map(Some).ok_or_else(|| io::Error::other(reason));
     }
     let maps = maps(pid)?;
-    let mapping = Mapping::find(&maps, |mapping| mapping.name.starts_with(name));
+    let name = segments::mapping(name);
+    let mapping = Mapping::find(&maps, |mapping| mapping.name == name);
     mapping.map(|mapping| mapping.path(pid)).transpose()
-}
-
-/// The descriptors of a process whose file has this name, and is deleted.
-fn open_under(pid: u32, name: &str) -> io::Result<impl Iterator<Item = PathBuf>> {
-    let link = PathBuf::from(format!("{name} (deleted)"));
-    let is_it = move |path: &PathBuf| path.read_link().is_ok_and(|file| file == link);
-    Ok(processes::descriptors(pid)?.filter(is_it))
 }
 
 /// What a process has mapped.
@@ -221,9 +215,10 @@ mod tests {
                     7f00-7f01 rw-p 00000000 00:00 0\n\
                     rubbish\n\
                     7fe0-7ff0 rw-s 00000000 00:1f 77 /memfd:tare-hook-shared (deleted)\n";
-        let found = Mapping::find(maps, |mapping| mapping.name.starts_with(SHARED)).unwrap();
+        let named = |name| Mapping::find(maps, |mapping| mapping.name == segments::mapping(name));
+        let found = named(Shared::NAME).unwrap();
         assert_eq!((found.range, found.inode), ("7fe0-7ff0", (libc::makedev(0, 0x1f), 77)));
-        assert!(Mapping::find(maps, |mapping| mapping.name.starts_with(CONTROL)).is_none());
+        assert!(named(Control::NAME).is_none());
     }
 
     #[test]
@@ -233,7 +228,7 @@ mod tests {
         let maps = maps(pid).unwrap();
         let wanted = fs::metadata(format!("/proc/{pid}/fd/{}", handover.shared)).unwrap().ino();
         let found = Mapping::find(&maps, |mapping| mapping.inode.1 == wanted).unwrap();
-        assert!(found.name.starts_with(SHARED));
+        assert!(found.name == segments::mapping(Shared::NAME));
         assert_eq!(found.path(pid).unwrap().metadata().unwrap().ino(), wanted);
     }
 

@@ -29,9 +29,9 @@ impl Segments {
 
     fn try_create() -> Result<(Self, Handover), Obstacle> {
         let (control_fd, control) =
-            Segment::create(c"tare-hook-control", Control::KIND, VERSION, size_of::<Control>())?;
+            Segment::create(Control::NAME, Control::KIND, VERSION, size_of::<Control>())?;
         let (shared_fd, shared) =
-            Segment::create(c"tare-hook-shared", Shared::KIND, VERSION, size_of::<Shared>())?;
+            Segment::create(Shared::NAME, Shared::KIND, VERSION, size_of::<Shared>())?;
         let header = shared.header();
         let handover = Handover {
             pid: header.owner_pid,

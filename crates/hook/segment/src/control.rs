@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::Rules;
 use crate::rules::{STATE, TABLE};
+use core::ffi::CStr;
 use core::mem::offset_of;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, fence};
@@ -29,6 +30,7 @@ pub struct View<'a> {
 }
 
 impl Control {
+    pub const NAME: &CStr = c"tare-hook-control";
     pub const KIND: u32 = header::kind::HOOK;
 
     /// The newest generation; `None` before the first. If it is being overwritten already,

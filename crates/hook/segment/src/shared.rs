@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::Symbol;
+use core::ffi::CStr;
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicU32, AtomicU64};
@@ -60,6 +61,7 @@ pub struct Shared {
 }
 
 impl Shared {
+    pub const NAME: &CStr = c"tare-hook-shared";
     pub const KIND: u32 = header::kind::HOOK_SHARED;
 
     /// The clocks when tare-hook made this.

@@ -8,11 +8,9 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::process::ExitCode;
-use tare_command::{Failure, processes, terminal};
+use tare_command::{Failure, processes, segments, terminal};
 use tare_link_segment::{COUNTERS, Counter, Endpoint, Listed, Statistics, Totals, VERSION, totals};
-use tare_shm::{Access, Segment, syscall};
-
-const NAME: &str = "/memfd:tare-link-statistics (deleted)";
+use tare_shm::{Access, Segment, peer, syscall};
 
 /// The programs that one tare-link started.
 struct Run {
@@ -47,23 +45,17 @@ pub fn ps(as_json: bool) -> Result<ExitCode, Failure> {
 /// The runs of which process `pid` has the statistics open, without those that were seen.
 fn of(pid: u32, seen: &mut HashSet<u64>) -> Vec<Run> {
     let own = syscall::geteuid();
-    let paths = processes::descriptors(pid).into_iter().flatten();
-    let named = paths.filter(|path| path.read_link().is_ok_and(|name| name == Path::new(NAME)));
-    let mut runs = Vec::new();
-    for path in named {
-        let is_owner = |user: u32| own == 0 || user == own;
-        let Ok(file) = processes::open_segment(&path, Access::ReadOnly, is_owner) else { continue };
-        let is_new =
-            syscall::fstat(file.as_raw_fd()).is_ok_and(|status| seen.insert(status.st_ino));
-        let (kind, access) = (Statistics::KIND, Access::ReadOnly);
-        if is_new && let Ok(segment) = Segment::open(file.as_raw_fd(), kind, VERSION, access) {
-            // SAFETY: atomics only, and nothing is written.
-            if let Some(statistics) = unsafe { segment.at::<Statistics>(0) } {
-                runs.push(Run::read(segment.header().owner_pid, statistics));
-            }
-        }
-    }
-    runs
+    let is_owner = move |user: u32| own == 0 || peer::is_own(user);
+    let found = segments::of(pid, Statistics::NAME, Access::ReadOnly, is_owner);
+    let new = found.filter(|found| seen.insert(found.inode));
+    new.filter_map(|found| {
+        let (fd, kind) = (found.fd.as_raw_fd(), Statistics::KIND);
+        let segment = Segment::open(fd, kind, VERSION, Access::ReadOnly).ok()?;
+        // SAFETY: atomics only, and nothing is written.
+        let statistics = unsafe { segment.at::<Statistics>(0) }?;
+        Some(Run::read(segment.header().owner_pid, statistics))
+    })
+    .collect()
 }
 
 impl Run {

@@ -98,7 +98,7 @@ fn choose(arguments: &Run, choice: &Choice) -> Result<(), Failure> {
 
 fn create(eager: bool) -> Result<(&'static Statistics, Handover), Refusal> {
     let size = size_of::<Statistics>();
-    let (fd, segment) = Segment::create(c"tare-link-statistics", Statistics::KIND, VERSION, size)?;
+    let (fd, segment) = Segment::create(Statistics::NAME, Statistics::KIND, VERSION, size)?;
     let header = segment.header();
     let (pid, start) = (header.owner_pid, header.owner_start);
     // SAFETY: atomics only, and the segment is writable.

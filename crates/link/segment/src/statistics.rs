@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::{Choice, Listing};
+use core::ffi::CStr;
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tare_shm::header;
@@ -105,6 +106,7 @@ impl Counter {
 }
 
 impl Statistics {
+    pub const NAME: &CStr = c"tare-link-statistics";
     pub const KIND: u32 = header::kind::LINK_SHARED;
 
     /// `thread` is any number of the calling thread's.

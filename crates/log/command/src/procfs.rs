@@ -2,9 +2,10 @@
 //! What the kernel says of a program.
 
 use std::io::BufRead;
+use std::sync::OnceLock;
 use tare_command::processes;
 use tare_log_file::Boot;
-use tare_shm::{Header, process};
+use tare_shm::{Header, peer, process};
 
 /// Of USER_HZ, in which proc_pid_stat(5) has times: 100 on all architectures of Linux 6.
 const NS_PER_TICK: i64 = 10_000_000;
@@ -129,6 +130,17 @@ pub fn place(pid: u32) -> Option<[u64; 3]> {
 pub fn user() -> u32 {
     // SAFETY: no memory is touched; it cannot fail.
     unsafe { libc::geteuid() }
+}
+
+/// Whether a user is the one that this process acts as.
+pub fn is_own(user: u32) -> bool {
+    own_user() == Some(user)
+}
+
+/// The user that this process acts as, if no other has the same ID in this user namespace.
+pub fn own_user() -> Option<u32> {
+    static OWN: OnceLock<Option<u32>> = OnceLock::new();
+    *OWN.get_or_init(|| Some(user()).filter(|user| peer::is_own(*user)))
 }
 
 /// Whether a process is another, or one of its children and children's children.

@@ -188,7 +188,7 @@ fn offer(fd: c_int) {
 
 fn create(ring_words: usize, mapped: usize) -> Result<(c_int, Segment), Refusal> {
     let size = layout::ring_at(MOST_RINGS, ring_words);
-    Segment::create_begun(c"tare-log", KIND, VERSION, size, mapped)
+    Segment::create_begun(layout::NAME, KIND, VERSION, size, mapped)
 }
 
 /// Words of a ring, fewer than `wanted` where the process may not make so large a file: the

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::record::ChannelId;
 use crate::{Oldest, Writer};
+use core::ffi::CStr;
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
 use tare_shm::{Bell, Indices, Refusal, header};
 
+pub const NAME: &CStr = c"tare-log";
 pub const KIND: u32 = header::kind::LOG;
 
 /// To be raised with any change of what follows, in `include/tare_log.h` too.

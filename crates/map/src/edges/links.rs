@@ -8,13 +8,10 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use tare_command::processes;
+use tare_command::segments;
 use tare_link_segment::{Counter, Statistics, VERSION};
-use tare_shm::{Access, Segment, syscall};
-
-const NAME: &str = "/memfd:tare-link-statistics (deleted)";
+use tare_shm::{Access, Segment, peer, syscall};
 
 /// Programs are looked up again after this time: a process may have executed another one.
 const FORGOTTEN: Duration = Duration::from_secs(60);
@@ -93,19 +90,14 @@ impl Links {
     /// The run of a process, by the descriptor that it inherited.
     fn find(&mut self, pid: u32) -> Option<u64> {
         let own = syscall::geteuid();
-        let is_owner = |user: u32| own == 0 || user == own;
-        let open = |path: PathBuf| {
-            let is_it = path.read_link().is_ok_and(|name| name == Path::new(NAME));
-            is_it.then(|| processes::open_segment(&path, Access::ReadOnly, is_owner).ok())?
-        };
+        let is_owner = move |user: u32| own == 0 || peer::is_own(user);
         // Of one `tare link` inside of another, the inner one was started later.
-        let file = processes::descriptors(pid).ok()?.filter_map(open).last()?;
-        let inode = syscall::fstat(file.as_raw_fd()).ok()?.st_ino;
-        if let Entry::Vacant(place) = self.runs.entry(inode) {
-            let (kind, access) = (Statistics::KIND, Access::ReadOnly);
-            place.insert(Segment::open(file.as_raw_fd(), kind, VERSION, access).ok()?);
+        let found = segments::of(pid, Statistics::NAME, Access::ReadOnly, is_owner).last()?;
+        if let Entry::Vacant(place) = self.runs.entry(found.inode) {
+            let (fd, kind) = (found.fd.as_raw_fd(), Statistics::KIND);
+            place.insert(Segment::open(fd, kind, VERSION, Access::ReadOnly).ok()?);
         }
-        Some(inode)
+        Some(found.inode)
     }
 
     fn forget(&mut self) {

@@ -48,7 +48,7 @@ impl Watched {
     fn open(pid: u32, began_ticks: u64) -> Option<Self> {
         // One in another PID namespace has another number here.
         let others = processes::all().filter(|other| procfs::own_pid(*other) == Some(pid));
-        let mut segments = iter::once(pid).chain(others).flat_map(takeover::segments);
+        let mut segments = iter::once(pid).chain(others).flat_map(takeover::segments_of);
         segments.find_map(|fd| {
             let mapped = size_of::<Process>();
             let fd = fd.as_raw_fd();

@@ -153,7 +153,7 @@ impl Acceptor {
 
     /// Closes a connection of any user.
     fn close(&mut self, connection: UnixStream, peer: &libc::ucred) {
-        if peer.uid != procfs::user() {
+        if !procfs::is_own(peer.uid) {
             self.delegate(connection, peer, false);
         }
     }
@@ -233,11 +233,16 @@ impl Acceptor {
 
     fn complain_of(&mut self, peer: &libc::ucred) {
         let own = procfs::user();
-        let others = if own == ROOT { ", or a descendant of tare log run" } else { "" };
-        let text = format_args!(
-            "process {} of user {} is refused: expected user {own}{others}",
-            peer.pid, peer.uid
-        );
+        let expected = if own == ROOT {
+            format!("expected user {own}, or a descendant of tare log run")
+        } else if peer.uid == own {
+            "all users that this user namespace does not map have this ID. Run the collector as a \
+             user that it maps"
+                .to_owned()
+        } else {
+            format!("expected user {own}")
+        };
+        let text = format_args!("process {} of user {} is refused: {expected}", peer.pid, peer.uid);
         self.complaints.say(peer.uid, text);
     }
 
@@ -271,7 +276,7 @@ impl Acceptor {
             Admission::Descendants => is_descendant(connection, peer.pid as u32),
             Admission::Everyone => true,
         };
-        peer.uid == own || own == ROOT && is_open()
+        procfs::is_own(peer.uid) || own == ROOT && is_open()
     }
 
     fn complain_of_message(&mut self, peer: &libc::ucred, error: impl Display) {
@@ -281,7 +286,7 @@ impl Acceptor {
 
     /// Who has not said yet what it wants waits.
     fn handshake(&mut self, connection: UnixStream, peer: libc::ucred) -> Option<Client> {
-        let is_foreign = peer.uid != procfs::user();
+        let is_foreign = !procfs::is_own(peer.uid);
         if is_foreign && is_readable(&connection) {
             self.delegate(connection, &peer, true);
             return None;

@@ -2,7 +2,6 @@
 //! Programs whose collector has died: their segments are still open under their descriptors.
 
 use crate::procfs;
-use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -10,19 +9,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
-use tare_command::processes::{self, memory_at, open_segment};
-use tare_log_segment::layout::{KIND, VERSION};
+use tare_command::{processes, segments};
+use tare_log_segment::layout::{KIND, NAME, VERSION};
 use tare_log_segment::{Identity, Process};
-use tare_shm::{Access, Segment, service, syscall};
+use tare_shm::{Access, Segment, peer, service};
 
 /// A program that logs, and that nobody serves.
 pub struct UnservedSegment {
     pub pid: u32,
     pub segment: OwnedFd,
 }
-
-/// What the kernel calls the descriptor of a segment.
-const LINK: &[u8] = b"/memfd:tare-log (deleted)";
 
 /// Looks through the descriptors of all processes, of which a user can have very many: so not all
 /// at once.
@@ -51,10 +47,12 @@ impl SegmentSearch {
         until: Instant,
     ) -> (Option<UnservedSegment>, bool) {
         for (pid, path) in &mut self.descriptors {
-            let file = if is_link(&path) { memory_at(&path) } else { None };
+            let file =
+                if segments::is_named(&path, NAME) { segments::memory_at(&path) } else { None };
             let file = file.map(|(device, inode)| Identity { device, inode });
             let is_new = file.is_some_and(|is| !is_served_here(is));
-            let segment = if is_new { open(pid, &path) } else { None };
+            let open = || segments::open(&path, Access::ReadWrite, |user| is_owner(pid, user)).ok();
+            let segment = is_new.then(open).flatten();
             let found = segment.filter(|segment| {
                 let fd = segment.as_raw_fd();
                 // The child of a fork has its parent's, too, until it logs itself.
@@ -74,28 +72,13 @@ impl SegmentSearch {
 
 /// All segments that a program has open, and that it or root has made. Of one that this user may
 /// not look into there is nothing to see.
-pub fn segments(pid: u32) -> Vec<OwnedFd> {
-    let descriptors = processes::descriptors(pid).into_iter().flatten();
-    let mut seen = HashSet::new();
-    descriptors
-        .filter_map(|path| {
-            let fd = if is_link(&path) { open(pid, &path)? } else { return None };
-            let inode = syscall::fstat(fd.as_raw_fd()).ok()?.st_ino;
-            // A program may have a second descriptor of the same segment.
-            seen.insert(inode).then_some(fd)
-        })
-        .collect()
+pub fn segments_of(pid: u32) -> impl Iterator<Item = OwnedFd> {
+    let found = segments::of(pid, NAME, Access::ReadWrite, move |user| is_owner(pid, user));
+    found.map(|found| found.fd)
 }
 
-/// Whether a descriptor is one of a segment.
-fn is_link(path: &Path) -> bool {
-    fs::read_link(path).is_ok_and(|link| link.as_os_str().as_bytes() == LINK)
-}
-
-/// The segment behind a descriptor of a program.
-fn open(pid: u32, path: &Path) -> Option<OwnedFd> {
-    let is_owner = |user| user == 0 || processes::users(pid).contains(&user);
-    open_segment(path, Access::ReadWrite, is_owner).ok()
+fn is_owner(pid: u32, user: u32) -> bool {
+    user == 0 || peer::is_one_user(user) && processes::users(pid).contains(&user)
 }
 
 fn belongs(segment: &OwnedFd, pid: u32, socket: &[PathBuf]) -> bool {
@@ -124,4 +107,60 @@ fn is_told(pid: u32, path: &Path, socket: &[PathBuf]) -> bool {
     let told =
         if path.is_absolute() { Some(path.into()) } else { folder().map(|at| at.join(path)) };
     told.is_some_and(|told| socket.contains(&told))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+    use std::os::fd::{FromRawFd, RawFd};
+    use std::os::unix::process::CommandExt;
+    use std::process::{Command, Stdio, id};
+    use std::time::Duration;
+    use tare_shm::{Errno, syscall};
+
+    /// The segment of a program that was told of this socket.
+    fn create(socket: &str) -> OwnedFd {
+        let size = size_of::<Process>().next_multiple_of(4096);
+        let (fd, segment) = Segment::create(NAME, KIND, VERSION, size).unwrap();
+        // SAFETY: atomics only.
+        let process: &Process = unsafe { segment.at(0) }.unwrap();
+        for (to, from) in process.socket.iter().zip(socket.bytes()) {
+            to.store(from, Relaxed);
+        }
+        // SAFETY: nothing else owns it.
+        unsafe { OwnedFd::from_raw_fd(fd) }
+    }
+
+    /// The process that is found to have a segment that nobody serves.
+    fn owner(socket: &str) -> Option<u32> {
+        let until = Instant::now() + Duration::from_hours(1);
+        SegmentSearch::begin(vec![socket.into()]).next(|_| false, until).0.map(|found| found.pid)
+    }
+
+    /// Starts a process that keeps a descriptor until its standard input ends.
+    fn keeper_of(fd: RawFd) -> std::process::Child {
+        let mut command = Command::new("cat");
+        // SAFETY: one system call between fork and exec.
+        unsafe {
+            command.pre_exec(move || {
+                let done = syscall::fcntl(fd, libc::F_SETFD, 0);
+                done.map(drop).map_err(|Errno(number)| io::Error::from_raw_os_error(number))
+            })
+        };
+        command.stdin(Stdio::piped()).spawn().unwrap()
+    }
+
+    #[test]
+    fn child_that_has_the_segment_of_its_parent_is_not_taken_over() {
+        let socket = format!("/nowhere/takeover-{}", id());
+        let segment = create(&socket);
+        let mut child = keeper_of(segment.as_raw_fd());
+        assert_eq!(owner(&socket), Some(id()));
+        drop(segment);
+        assert_eq!(segments_of(child.id()).count(), 1);
+        assert_eq!(owner(&socket), None);
+        drop(child.stdin.take());
+        child.wait().unwrap();
+    }
 }

@@ -19,7 +19,7 @@ const PROGRAM: Resources = Resources { descriptors: 3, mappings: 1, bytes: 0 };
 
 /// What any program of a user takes.
 fn needs(user: u32) -> Resources {
-    let bytes = if user == procfs::user() { 0 } else { Producer::LEAST_BYTES };
+    let bytes = if procfs::is_own(user) { 0 } else { Producer::LEAST_BYTES };
     Resources { bytes, ..PROGRAM }
 }
 
@@ -63,7 +63,7 @@ impl Collector {
                 return self.adopt(segment, pid, user, Some(connection), until);
             }
             // A file of this user is nobody else's to write into.
-            Request::Borrow(what) if user == procfs::user() => self.lend(&connection, what),
+            Request::Borrow(what) if procfs::is_own(user) => self.lend(&connection, what),
             Request::Borrow(_) => {}
         }
         false

@@ -281,7 +281,7 @@ impl Collector {
     fn allow_rings(&mut self, place: usize) {
         let producer = &mut self.producers[place];
         let mappings = producer.new_rings() as u64;
-        let is_own = producer.user == procfs::user();
+        let is_own = procfs::is_own(producer.user);
         let bytes = if is_own { 0 } else { mappings * producer.bytes_of_ring() };
         if mappings > 0 && self.take(place, Resources { mappings, bytes, descriptors: 0 }) {
             self.producers[place].allow_rings(mappings as usize);
@@ -293,7 +293,7 @@ impl Collector {
     /// first.
     fn charge_memory(&mut self, place: usize, before: (u64, u64)) -> bool {
         let producer = &mut self.producers[place];
-        if producer.user == procfs::user() {
+        if procfs::is_own(producer.user) {
             return true;
         }
         let left = Producer::MOST_BYTES.saturating_sub(producer.held_of_segment);

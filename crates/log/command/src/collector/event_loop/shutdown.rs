@@ -57,7 +57,7 @@ impl Collector {
         let mut last = TimeShares::of(LAST, Duration::MAX);
         while let Some(place) = self.producers.len().checked_sub(1) {
             let (user, begin) = (self.producers[place].user, Instant::now());
-            let is_own = user == procfs::user();
+            let is_own = procfs::is_own(user);
             let until = (!is_own).then(|| last.end(user, begin).unwrap_or(begin));
             // One that has ended meanwhile has left nothing to others.
             let has_ended = self.producers[place].has_ended();

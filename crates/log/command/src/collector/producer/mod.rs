@@ -137,7 +137,7 @@ impl Producer {
         let mapped = size_of::<Process>();
         let segment = Segment::open_begun(raw, KIND, VERSION, Access::ReadWrite, mapped)?;
         // Its events would stand in the file as those of another program.
-        let is_known = connection.is_none() || user == procfs::user();
+        let is_known = connection.is_none() || procfs::is_own(user);
         if !is_known && !procfs::is_owner(pid, segment.header()) {
             let owner = segment.header().owner_pid;
             // SAFETY: nothing of it is used after this.
@@ -181,7 +181,7 @@ impl Producer {
             counters: PeriodicCounters::default(),
             round_trips: RoundTrips::default(),
             is_silent: false,
-            is_own: syscall::fstat(raw).is_ok_and(|status| status.st_uid == procfs::user()),
+            is_own: syscall::fstat(raw).is_ok_and(|status| procfs::is_own(status.st_uid)),
             is_replaced: false,
             events_seen: 0,
             has_rest: false,

@@ -35,20 +35,20 @@ impl NameQuota {
 }
 
 pub struct NameQuotas {
-    own: u32,
+    own: Option<u32>,
     /// By user: bytes that are left, and when they were counted.
     left: HashMap<u32, (u64, Instant)>,
 }
 
 impl Default for NameQuotas {
     fn default() -> Self {
-        Self { own: procfs::user(), left: HashMap::new() }
+        Self { own: procfs::own_user(), left: HashMap::new() }
     }
 }
 
 impl NameQuotas {
     pub fn of(&self, user: u32, now: Instant) -> NameQuota {
-        if user == self.own {
+        if Some(user) == self.own {
             return NameQuota::unlimited();
         }
         let (left, since) = self.left.get(&user).copied().unwrap_or((MOST, now));
@@ -58,7 +58,7 @@ impl NameQuotas {
 
     /// Some of the quota has been used since `now`.
     pub fn keep(&mut self, user: u32, quota: &NameQuota, now: Instant) {
-        if user != self.own {
+        if Some(user) != self.own {
             self.left.insert(user, (quota.bytes, now));
         }
     }
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn quota_of_a_user_ends_and_comes_again() {
-        let (mut quotas, now) = (NameQuotas { own: 0, left: HashMap::new() }, Instant::now());
+        let (mut quotas, now) = (NameQuotas { own: Some(0), left: HashMap::new() }, Instant::now());
         let mut quota = quotas.of(1, now);
         assert!(quota.has(MOST as usize) && !quota.has(MOST as usize + 1));
         quota.take(MOST as usize);

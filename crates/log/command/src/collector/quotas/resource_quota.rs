@@ -44,7 +44,7 @@ impl Resources {
 /// to be received while there are no descriptors.
 pub struct ResourceQuotas {
     whole: Resources,
-    own: u32,
+    own: Option<u32>,
     held: HashMap<u32, Resources>,
 }
 
@@ -57,16 +57,16 @@ impl ResourceQuotas {
             mappings: most(procfs::most_mappings()),
             bytes: memory_limit::most() / MEMORY,
         };
-        Self { whole, own: procfs::user(), held: HashMap::new() }
+        Self { whole, own: procfs::own_user(), held: HashMap::new() }
     }
 
     /// Takes `more` for a program of this user, or says what there is too little of.
     pub fn take(&mut self, user: u32, more: Resources) -> Result<(), &'static str> {
         let held = self.of(user).plus(more);
         let all = self.held.values().fold(more, |sum, held| sum.plus(*held));
-        let needed = if user == self.own { all } else { all.plus(held) };
+        let needed = if Some(user) == self.own { all } else { all.plus(held) };
         let lacking = |of: fn(Resources) -> u64| of(more) > 0 && of(needed) > of(self.whole);
-        if user != self.own && lacking(|amount| amount.descriptors) {
+        if Some(user) != self.own && lacking(|amount| amount.descriptors) {
             return Err("file descriptors");
         }
         if lacking(|amount| amount.mappings) {
@@ -100,7 +100,7 @@ mod tests {
     }
 
     fn quotas() -> ResourceQuotas {
-        ResourceQuotas { whole: mappings(1_000), own: OWN, held: HashMap::new() }
+        ResourceQuotas { whole: mappings(1_000), own: Some(OWN), held: HashMap::new() }
     }
 
     /// As many as a user gets.

@@ -14,7 +14,7 @@ const OTHERS: Duration = Duration::from_millis(50);
 pub struct TimeShares {
     each: Duration,
     others: Duration,
-    own: u32,
+    own: Option<u32>,
     spent: HashMap<u32, Duration>,
 }
 
@@ -26,7 +26,7 @@ impl Default for TimeShares {
 
 impl TimeShares {
     pub fn of(each: Duration, others: Duration) -> Self {
-        Self { each, others, own: procfs::user(), spent: HashMap::new() }
+        Self { each, others, own: procfs::own_user(), spent: HashMap::new() }
     }
 
     /// All users have their whole share again.
@@ -38,10 +38,10 @@ impl TimeShares {
     pub fn end(&self, user: u32, now: Instant) -> Option<Instant> {
         let spent = self.spent.get(&user).copied().unwrap_or_default();
         let of_others = || {
-            let others = self.spent.iter().filter(|(other, _)| **other != self.own);
+            let others = self.spent.iter().filter(|(other, _)| Some(**other) != self.own);
             self.others.saturating_sub(others.map(|(_, spent)| *spent).sum())
         };
-        let most = if user == self.own { Duration::MAX } else { of_others() };
+        let most = if Some(user) == self.own { Duration::MAX } else { of_others() };
         let left = self.each.saturating_sub(spent).min(most);
         (!left.is_zero()).then(|| now + left)
     }
@@ -58,7 +58,8 @@ mod tests {
 
     #[test]
     fn share_of_a_user_ends_and_comes_again() {
-        let (mut shares, now) = (TimeShares { own: 0, ..TimeShares::default() }, Instant::now());
+        let (mut shares, now) =
+            (TimeShares { own: Some(0), ..TimeShares::default() }, Instant::now());
         assert_eq!(shares.end(1, now), Some(now + SHARE));
         shares.spent.insert(1, SHARE / 4);
         assert_eq!(shares.end(1, now), Some(now + SHARE * 3 / 4));
@@ -70,7 +71,8 @@ mod tests {
 
     #[test]
     fn many_users_have_one_share_of_a_turn() {
-        let (mut shares, now) = (TimeShares { own: 0, ..TimeShares::default() }, Instant::now());
+        let (mut shares, now) =
+            (TimeShares { own: Some(0), ..TimeShares::default() }, Instant::now());
         shares.spent.extend((1..=4).map(|user| (user, OTHERS / 5)));
         assert_eq!(shares.end(5, now), Some(now + OTHERS / 5));
         shares.spent.insert(5, OTHERS / 5);
