@@ -12,6 +12,10 @@ use aya::{Btf, Ebpf, EbpfLoader};
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
+use std::sync::OnceLock;
+
+/// What iterates over the storage of sockets.
+pub const CONNECTIONS: &str = "bpf_sk_storage_map";
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/map.bpf.o"));
 
@@ -160,11 +164,23 @@ pub fn program_fd<'kernel>(
 
 /// Why BPF programs cannot be loaded, if they cannot.
 pub fn obstacle() -> Option<&'static str> {
-    let has_btf = Path::new("/sys/kernel/btf/vmlinux").exists();
-    let missing = (!has_btf).then_some(
-        "this kernel has no BTF (/sys/kernel/btf/vmlinux); CONFIG_DEBUG_INFO_BTF adds it",
-    );
-    missing_rights().or(missing)
+    static FOUND: OnceLock<Option<&str>> = OnceLock::new();
+    *FOUND.get_or_init(|| missing_rights().or_else(missing_btf).or_else(refused_iterator))
+}
+
+fn missing_btf() -> Option<&'static str> {
+    let exists = Path::new("/sys/kernel/btf/vmlinux").exists();
+    let missing = "this kernel has no BTF (/sys/kernel/btf/vmlinux); CONFIG_DEBUG_INFO_BTF adds it";
+    (!exists).then_some(missing)
+}
+
+/// Some kernels let no program look through the elements of a map.
+fn refused_iterator() -> Option<&'static str> {
+    let btf = Btf::from_sys_fs().ok()?;
+    let small = Options { max_edges: 0, ..Options::default() };
+    let mut kernel = load(&small, &btf).ok()?;
+    let is_refused = load_iterator(&mut kernel, &btf, "drain", CONNECTIONS).is_err();
+    is_refused.then_some("this kernel refuses BPF iterators over the storage of sockets")
 }
 
 fn missing_rights() -> Option<&'static str> {

@@ -74,7 +74,7 @@ impl Tracer {
             })
             .transpose()?;
         let mut over_connections = |name| {
-            programs::load_iterator(&mut kernel, &btf, name, "bpf_sk_storage_map")?;
+            programs::load_iterator(&mut kernel, &btf, name, programs::CONNECTIONS)?;
             let connections = map_fd(&kernel, "connections")?;
             let program = program_fd(&kernel, name)?;
             Iterator::new(program, Some(connections))
