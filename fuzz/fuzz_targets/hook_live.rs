@@ -12,7 +12,7 @@ use std::io::{self, BufRead, BufReader};
 use std::mem::offset_of;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
 use tare_clock::Snapshot;
 use tare_hook_segment::{
     Action, Control, Counters, Directions, EventRing, Generation, Keyword, Scope, Shared,
