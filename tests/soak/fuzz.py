@@ -9,15 +9,14 @@ import sys
 from bench.results import ROOT, renew
 
 FUZZ = ["cargo", "+nightly", "fuzz"]
-LIVE = ("hook_live", "log_live")
 MUTATIONS_PER_INPUT = 100
-"""`ROUNDS` of these."""
+"""`ROUNDS` of fuzz_targets/log_live.rs."""
 
 
 def run(seconds: int, file_seconds: int, mutations: int) -> None:
-    """Runs each target so many seconds, that of log files as long as it is to be, and those of live
-    memory for so many mutations unless they are 0; raises CalledProcessError at the first that
-    fails."""
+    """Runs each target so many seconds, that of log files as long as it is to be, and that of a
+    live segment for so many mutations unless they are 0; raises CalledProcessError at the first
+    that fails."""
     if shutil.which("cargo-fuzz") is None or not has_nightly():
         print("fuzzing is left out: it needs a nightly toolchain and cargo-fuzz", file=sys.stderr)
         return
@@ -29,7 +28,7 @@ def run(seconds: int, file_seconds: int, mutations: int) -> None:
     ]
     for target in listed:
         limit = file_seconds if target == "log_file" else seconds
-        is_counted = target in LIVE and mutations > 0
+        is_counted = target == "log_live" and mutations > 0
         runs = f"-runs={mutations // MUTATIONS_PER_INPUT}"
         options = [runs if is_counted else f"-max_total_time={limit}", "-print_final_stats=1"]
         # Of any length from the beginning: a file with something in it has some hundred bytes.
