@@ -14,7 +14,7 @@ LAST_PID = Path("/proc/sys/kernel/ns_last_pid")
 TRIES = 50
 """Another process of the machine may get the PID."""
 
-# Starts a process with each PID that it is told, and prints which it has.
+# For each PID that it reads, starts a process that should get it, and prints the PID it has.
 HEIR = f"""
 import os, signal, sys
 print(os.environ["TARE_LOG"], flush=True)

@@ -10,6 +10,7 @@ use aya::maps::{HashMap as BpfHashMap, Map};
 use aya::programs::{BtfTracePoint, CgroupAttachMode, CgroupSockAddr, Iter, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
 use std::fs::File;
+use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::OnceLock;
@@ -179,8 +180,15 @@ fn refused_iterator() -> Option<&'static str> {
     let btf = Btf::from_sys_fs().ok()?;
     let small = Options { max_edges: 0, ..Options::default() };
     let mut kernel = load(&small, &btf).ok()?;
-    let is_refused = load_iterator(&mut kernel, &btf, "drain", CONNECTIONS).is_err();
-    is_refused.then_some("this kernel refuses BPF iterators over the storage of sockets")
+    let program: &mut Iter = kernel.program_mut("drain")?.try_into().ok()?;
+    match program.load(CONNECTIONS, &btf) {
+        Err(ProgramError::LoadError { io_error, .. })
+            if io_error.kind() == ErrorKind::PermissionDenied =>
+        {
+            Some("this kernel refuses BPF iterators over the storage of sockets")
+        }
+        _ => None,
+    }
 }
 
 fn missing_rights() -> Option<&'static str> {
