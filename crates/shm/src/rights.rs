@@ -14,6 +14,8 @@ struct Rights {
     fds: [c_int; 2],
 }
 
+/// Descriptors that the kernel takes in one message (`SCM_MAX_FD`).
+const MOST: usize = 253;
 const FDS: usize = offset_of!(Rights, fds);
 const ONE: usize = FDS + size_of::<c_int>();
 
@@ -59,6 +61,41 @@ pub fn receive(socket: c_int, bytes: &mut [u8]) -> Result<Message, Errno> {
     fds.iter().skip(1).for_each(|fd| syscall::close(*fd));
     let is_cut = fds.len() > 1 || flags & libc::MSG_CTRUNC != 0;
     Ok(Message { length, fd: fds.first().copied(), is_cut })
+}
+
+/// Calls `each` with every descriptor in the control data of a message, in which `read` copies
+/// the bytes at an address. It ends at the first bytes that `read` refuses with false.
+pub fn each_descriptor(
+    control: usize,
+    length: usize,
+    read: impl Fn(usize, &mut [u8]) -> bool,
+    mut each: impl FnMut(c_int),
+) {
+    const HEADER: usize = size_of::<libc::cmsghdr>();
+    const FD: usize = size_of::<c_int>();
+    let end = control.saturating_add(length);
+    let mut at = control;
+    while end.saturating_sub(at) >= HEADER {
+        let mut header = [0; HEADER];
+        if !read(at, &mut header) {
+            return;
+        }
+        // SAFETY: a header is plain numbers.
+        let header: libc::cmsghdr = unsafe { core::mem::transmute(header) };
+        if header.cmsg_len < HEADER || header.cmsg_len > end - at {
+            return;
+        }
+        if header.cmsg_level == libc::SOL_SOCKET && header.cmsg_type == libc::SCM_RIGHTS {
+            let count = (header.cmsg_len - HEADER) / FD;
+            for number in 0..count.min(MOST) {
+                let mut fd = [0; FD];
+                if read(at + HEADER + number * FD, &mut fd) {
+                    each(c_int::from_ne_bytes(fd));
+                }
+            }
+        }
+        at = at.saturating_add(header.cmsg_len.next_multiple_of(size_of::<usize>()));
+    }
 }
 
 impl Rights {
@@ -132,6 +169,57 @@ mod tests {
         assert_eq!(came, Ok(Message { length: 0, fd: None, is_cut: false }));
     }
 
+    /// Puts a header and descriptors at the start of the room.
+    ///
+    /// # Safety
+    /// The room has enough bytes for both.
+    unsafe fn put(room: &mut [u8], header: libc::cmsghdr, fds: &[c_int]) {
+        // SAFETY: promised by the caller.
+        unsafe {
+            room.as_mut_ptr().cast::<libc::cmsghdr>().write_unaligned(header);
+            let place = room.as_mut_ptr().add(FDS).cast::<c_int>();
+            fds.iter().enumerate().for_each(|(at, fd)| place.add(at).write_unaligned(*fd));
+        }
+    }
+
+    #[test]
+    fn descriptors_are_found_in_control_data_and_nothing_is_read_outside() {
+        const END: usize = 80;
+        let header = |cmsg_type, cmsg_len| libc::cmsghdr {
+            cmsg_len,
+            cmsg_level: libc::SOL_SOCKET,
+            cmsg_type,
+        };
+        let found = |last: usize, length: usize| {
+            let mut room = [0u8; 128];
+            // SAFETY: 24 bytes, padded from 20, 24 and 28 bytes.
+            unsafe {
+                put(&mut room[..24], header(libc::SCM_RIGHTS, FDS + 4), &[7]);
+                put(&mut room[24..48], header(libc::SCM_CREDENTIALS, FDS + 8), &[8, 8]);
+                put(&mut room[48..END], header(libc::SCM_RIGHTS, last), &[9, 10, 11]);
+            }
+            let mut all = std::vec::Vec::new();
+            let read = |at: usize, to: &mut [u8]| {
+                assert!(at + to.len() <= 1000 + length, "read outside");
+                to.copy_from_slice(&room[at - 1000..][..to.len()]);
+                true
+            };
+            each_descriptor(1000, length, read, |fd| all.push(fd));
+            all
+        };
+        assert_eq!(found(FDS + 12, END), [7, 9, 10, 11]);
+        assert_eq!(found(FDS + 11, END), [7, 9, 10], "bytes that are no descriptor");
+        for length in [FDS - 1, 0, usize::MAX] {
+            assert_eq!(found(length, END), [7], "{length} bytes");
+        }
+        for length in [0, FDS - 1, FDS] {
+            assert_eq!(found(FDS + 12, length), [], "{length} bytes in all");
+        }
+        assert_eq!(found(FDS + 12, END - 8), [7], "the last header says more than there is");
+        each_descriptor(usize::MAX - 8, 64, |_, _| panic!("read"), |_| panic!("found"));
+        each_descriptor(1000, 64, |_, _| false, |_| panic!("found"));
+    }
+
     #[test]
     fn surplus_descriptors_are_closed() {
         let (near, far) = UnixStream::pair().unwrap();
@@ -145,13 +233,7 @@ mod tests {
                 cmsg_type: libc::SCM_RIGHTS,
             };
             // SAFETY: the room is large enough for both.
-            unsafe {
-                room.as_mut_ptr().cast::<libc::cmsghdr>().write_unaligned(header);
-                let place = room.as_mut_ptr().add(FDS).cast::<c_int>();
-                fds[..count].iter().enumerate().for_each(|(at, fd)| {
-                    place.add(at).write_unaligned(*fd);
-                });
-            }
+            unsafe { put(&mut room, header, &fds[..count]) };
             let mut byte = 1u8;
             let mut part = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
             // SAFETY: zeros are a message, and its parts live as long as the call.

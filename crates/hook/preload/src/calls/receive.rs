@@ -10,10 +10,11 @@ use crate::record::hook::{DESCRIPTORS, Hook};
 use crate::search::{Outcome, Search};
 use core::cell::Cell;
 use core::ffi::c_int;
+use core::ptr;
 use libc::{c_void, iovec, mmsghdr, msghdr, size_t, ssize_t};
 use tare_hook_segment::{Direction, Symbol};
 use tare_interpose::Kind;
-use tare_shm::syscall;
+use tare_shm::{rights, syscall};
 
 /// `read`, `recv` and the like, into one buffer.
 #[inline(always)]
@@ -280,19 +281,19 @@ unsafe fn renew(message: &msghdr) {
 
 /// # Safety
 /// As for `message_came`.
-unsafe fn each_descriptor(message: &msghdr, mut each: impl FnMut(c_int)) {
-    // SAFETY: the kernel wrote the control messages; the macros stay inside them.
-    unsafe {
-        let mut header = libc::CMSG_FIRSTHDR(message);
-        while let Some(control) = header.as_ref() {
-            if control.cmsg_level == libc::SOL_SOCKET && control.cmsg_type == libc::SCM_RIGHTS {
-                let data = libc::CMSG_DATA(header).cast::<c_int>();
-                let bytes = control.cmsg_len.saturating_sub(libc::CMSG_LEN(0) as usize);
-                for number in 0..bytes / size_of::<c_int>() {
-                    each(data.add(number).read_unaligned());
-                }
-            }
-            header = libc::CMSG_NXTHDR(message, header);
+unsafe fn each_descriptor(message: &msghdr, each: impl FnMut(c_int)) {
+    let read = |at: usize, to: &mut [u8]| {
+        // SAFETY: the kernel wrote the control messages, and only bytes inside them are read.
+        unsafe {
+            ptr::with_exposed_provenance::<u8>(at)
+                .copy_to_nonoverlapping(to.as_mut_ptr(), to.len());
         }
-    }
+        true
+    };
+    rights::each_descriptor(
+        message.msg_control.expose_provenance(),
+        message.msg_controllen,
+        read,
+        each,
+    );
 }

@@ -5,11 +5,12 @@ use crate::calls::deadline::Deadline;
 use crate::calls::dispatch::{all_vectors, incoming, leave, linked, next, outgoing};
 use crate::state;
 use crate::state::connection::{Connection, Stage};
-use crate::stream::buffers::{self, Buffers, read_value, write_value};
+use crate::stream::buffers::{self, Buffers, read_bytes, read_value, write_value};
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
 use tare_interpose::real;
 use tare_interpose::types::*;
+use tare_shm::rights;
 
 /// `recvfrom` says that there is no address, as the kernel does of a stream.
 ///
@@ -79,31 +80,9 @@ pub fn send_message(
 
 /// Connections whose descriptors go to another process (SCM_RIGHTS) are TCP's there.
 fn pass(message: *const msghdr) {
-    const MOST: usize = 253;
-    let Some(copied) = read_value(message).filter(|message| message.msg_controllen > 0) else {
-        return;
-    };
-    let mut at = copied.msg_control.addr();
-    let end = at.saturating_add(copied.msg_controllen);
-    while let Some(header) = read_value(ptr::with_exposed_provenance::<libc::cmsghdr>(at)) {
-        let length = header.cmsg_len;
-        if length < size_of::<libc::cmsghdr>() || length > end.saturating_sub(at) {
-            return;
-        }
-        if header.cmsg_level == libc::SOL_SOCKET && header.cmsg_type == libc::SCM_RIGHTS {
-            let data = at + size_of::<libc::cmsghdr>();
-            let count = (length - size_of::<libc::cmsghdr>()) / size_of::<c_int>();
-            for number in 0..count.min(MOST) {
-                let place = data + number * size_of::<c_int>();
-                if let Some(fd) = read_value(ptr::with_exposed_provenance::<c_int>(place)) {
-                    leave(fd);
-                }
-            }
-        }
-        at = at.saturating_add(length.next_multiple_of(size_of::<usize>()));
-        if at.saturating_add(size_of::<libc::cmsghdr>()) > end {
-            return;
-        }
+    if let Some(copied) = read_value(message).filter(|message| message.msg_controllen > 0) {
+        let control = copied.msg_control.expose_provenance();
+        rights::each_descriptor(control, copied.msg_controllen, read_bytes, leave);
     }
 }
 

@@ -7,6 +7,7 @@ use crate::stream::accessible_memory::{self, Access};
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
 use core::ops::Deref;
+use core::ptr;
 use libc::iovec;
 use tare_shm::syscall::{self, Errno, call};
 
@@ -155,11 +156,21 @@ pub fn can_copy() -> bool {
 /// A copy of what the program points to; `None` if it cannot be read.
 pub fn read_value<T: Copy>(from: *const T) -> Option<T> {
     let mut copy = MaybeUninit::<T>::uninit();
-    let length = size_of::<T>();
-    let to = iovec { iov_base: copy.as_mut_ptr().cast(), iov_len: length };
-    let source = iovec { iov_base: from.cast_mut().cast(), iov_len: length };
+    let is_read = read_to(from.expose_provenance(), copy.as_mut_ptr().cast(), size_of::<T>());
     // SAFETY: the kernel has written all of it.
-    (read(&[source], &[to]) == Ok(length)).then(|| unsafe { copy.assume_init() })
+    is_read.then(|| unsafe { copy.assume_init() })
+}
+
+/// Copies the bytes at an address of the program; false if they cannot be read.
+pub fn read_bytes(from: usize, to: &mut [u8]) -> bool {
+    read_to(from, to.as_mut_ptr(), to.len())
+}
+
+#[inline(never)]
+fn read_to(from: usize, to: *mut u8, length: usize) -> bool {
+    let to = iovec { iov_base: to.cast(), iov_len: length };
+    let source = iovec { iov_base: ptr::with_exposed_provenance_mut(from), iov_len: length };
+    read(&[source], &[to]) == Ok(length)
 }
 
 /// Writes a value for the program; false if its address is wrong.
