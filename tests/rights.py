@@ -8,22 +8,12 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from tare.native import native
-
 
 @cache
 def may_make_namespaces() -> bool:
     """Root may, but not in every container."""
     done = subprocess.run(["unshare", "--mount", "--net", "true"], check=False, capture_output=True)
     return done.returncode == 0
-
-
-@cache
-def may_trace_sockets() -> bool:
-    """Root may, unless the kernel refuses a program of tare map."""
-    command = [native("bin", "tare-map"), "--method", "bundle", "--duration", "1ms"]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    return "this kernel refuses" not in done.stderr
 
 
 def may_run_containers() -> bool:

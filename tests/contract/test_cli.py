@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 from tests.in_process import Done, tare
 from tests.once import once
-from tests.rights import may_make_namespaces, may_trace_sockets
+from tests.rights import may_make_namespaces
 from tests.waiting import SECONDS
 
 CONTRACT = tomllib.loads((Path(__file__).parent / "cli.toml").read_text())
@@ -103,8 +103,6 @@ def test_contract(
         (tmp_path / name).write_text(_fill(text, places))
     if (case.get("without_rights") or case.get("needs_root")) and not may_make_namespaces():
         pytest.skip("only root can give its rights up or mount something")
-    if case.get("needs_tracer") and not may_trace_sockets():
-        pytest.skip("this kernel refuses BPF iterators over the storage of sockets")
     environment = os.environ | {
         "PATH": f"{BIN}:{os.environ['PATH']}",
         "COLUMNS": "100",

@@ -110,5 +110,7 @@ def test_cost_of_every_program_is_counted(hosts: Hosts, program: Program) -> Non
     # A connection changes its state at least three times at each end.
     assert stats["programs"]["tcp_state"]["runs"] >= 20 * 6
     assert stats["programs"]["tcp_state"]["nanoseconds"] > 0
-    assert stats["programs"]["drain"]["runs"] > 0
+    # The second where the kernel refuses iterators over maps.
+    drains = [stats["programs"].get(name) for name in ("drain", "drain_namespace")]
+    assert sum(drain["runs"] for drain in drains if drain) > 0
     assert stats["cpu_seconds"] > 0

@@ -27,53 +27,44 @@ static __always_inline bool is_open(struct connection *connection)
 	return connection->state == OPEN || connection->state == HELD;
 }
 
-SEC("iter/bpf_sk_storage_map")
-int drain(struct bpf_iter__bpf_sk_storage_map *ctx)
+static __always_inline void drain_connection(struct connection *connection, struct sock *sk)
 {
-	struct sock *sk = ctx->sk;
-	struct connection *connection = ctx->value;
 	struct edge_counts *counts;
-	struct tcp_sock *tp;
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
 	struct reading now;
 	u32 zero = 0;
 	u64 *open;
 
-	if (!sk || !connection)
-		return 0;
-	tp = bpf_skc_to_tcp_sock(sk);
 	if (!tp)
-		return 0;
+		return;
 	open_unseen(connection, sk, tp);
 	open = bpf_map_lookup_elem(&open_connections, &zero);
 	if (open && is_open(connection))
 		(*open)++;
 	if (connection->state != OPEN)
-		return 0;
+		return;
 	read_socket(tp, sk, &now);
 	if (now.bytes_sent == connection->counted.bytes_sent &&
 	    now.bytes_received == connection->counted.bytes_received &&
 	    now.retransmits == connection->counted.retransmits)
-		return 0;
+		return;
 	if (!hold(connection, OPEN))
-		return 0;
+		return;
 	counts = counts_of_connection(connection);
 	if (counts) {
 		count_reading(counts, connection, &now);
 		count_rtt(counts, tp);
 	}
 	release(connection, tp);
-	return 0;
 }
 
-SEC("iter/bpf_sk_storage_map")
-int count_open(struct bpf_iter__bpf_sk_storage_map *ctx)
+static __always_inline void count_connection(struct connection *connection)
 {
-	struct connection *connection = ctx->value;
 	struct edge_key key = {};
 	u64 one = 1, *count;
 
-	if (!ctx->sk || !connection || !is_open(connection))
-		return 0;
+	if (!is_open(connection))
+		return;
 	if (!connection->folded) {
 		key = connection->key;
 		key.client_port = 0;
@@ -83,6 +74,50 @@ int count_open(struct bpf_iter__bpf_sk_storage_map *ctx)
 		(*count)++;
 	else
 		bpf_map_update_elem(&open_by_edge, &key, &one, BPF_NOEXIST);
+}
+
+SEC("iter/bpf_sk_storage_map")
+int drain(struct bpf_iter__bpf_sk_storage_map *ctx)
+{
+	if (ctx->sk && ctx->value)
+		drain_connection(ctx->value, ctx->sk);
+	return 0;
+}
+
+SEC("iter/bpf_sk_storage_map")
+int count_open(struct bpf_iter__bpf_sk_storage_map *ctx)
+{
+	if (ctx->sk && ctx->value)
+		count_connection(ctx->value);
+	return 0;
+}
+
+/* The same where the kernel refuses iterators over maps: for the sockets of one namespace. */
+static __always_inline struct connection *connection_of(struct bpf_iter__tcp *ctx, struct tcp_sock **tp)
+{
+	*tp = ctx->sk_common ? bpf_skc_to_tcp_sock(ctx->sk_common) : NULL;
+	return *tp ? bpf_sk_storage_get(&connections, *tp, 0, 0) : NULL;
+}
+
+SEC("iter/tcp")
+int drain_namespace(struct bpf_iter__tcp *ctx)
+{
+	struct tcp_sock *tp;
+	struct connection *connection = connection_of(ctx, &tp);
+
+	if (connection)
+		drain_connection(connection, (struct sock *)tp);
+	return 0;
+}
+
+SEC("iter/tcp")
+int count_open_in_namespace(struct bpf_iter__tcp *ctx)
+{
+	struct tcp_sock *tp;
+	struct connection *connection = connection_of(ctx, &tp);
+
+	if (connection)
+		count_connection(connection);
 	return 0;
 }
 

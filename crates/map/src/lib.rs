@@ -21,6 +21,7 @@ mod edges;
 mod errno;
 mod layout;
 mod loader;
+mod namespaces;
 mod sock_diag;
 
 pub use edges::edge::{

@@ -2,6 +2,7 @@
 //! Edges that programs in the kernel count.
 
 pub mod calls;
+pub mod connections;
 pub mod options;
 pub mod programs;
 pub mod tracer;

@@ -10,13 +10,9 @@ use aya::maps::{HashMap as BpfHashMap, Map};
 use aya::programs::{BtfTracePoint, CgroupAttachMode, CgroupSockAddr, Iter, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
 use std::fs::File;
-use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::OnceLock;
-
-/// What iterates over the storage of sockets.
-pub const CONNECTIONS: &str = "bpf_sk_storage_map";
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/map.bpf.o"));
 
@@ -145,11 +141,32 @@ pub fn map_fd<'kernel>(kernel: &'kernel Ebpf, name: &str) -> Result<BorrowedFd<'
 }
 
 pub fn load_iterator(kernel: &mut Ebpf, btf: &Btf, name: &str, kind: &str) -> Result<(), Error> {
-    let program: &mut Iter = kernel
+    iterator(kernel, name)?.load(kind, btf).map_err(|error| failed(name, &error))
+}
+
+/// Whether the kernel does not let this program iterate over the elements of a map, as some do; if it
+/// does, the program is loaded.
+pub fn refuses_iterator(
+    kernel: &mut Ebpf,
+    btf: &Btf,
+    name: &str,
+    kind: &str,
+) -> Result<bool, Error> {
+    match iterator(kernel, name)?.load(kind, btf) {
+        Err(ProgramError::LoadError { io_error, .. })
+            if io_error.raw_os_error() == Some(libc::EPERM) =>
+        {
+            Ok(true)
+        }
+        loaded => loaded.map(|()| false).map_err(|error| failed(name, &error)),
+    }
+}
+
+fn iterator<'kernel>(kernel: &'kernel mut Ebpf, name: &str) -> Result<&'kernel mut Iter, Error> {
+    kernel
         .program_mut(name)
         .and_then(|program| program.try_into().ok())
-        .ok_or_else(|| Error::new(name, "not in the object"))?;
-    program.load(kind, btf).map_err(|error| failed(name, &error))
+        .ok_or_else(|| Error::new(name, "not in the object"))
 }
 
 pub fn program_fd<'kernel>(
@@ -166,29 +183,13 @@ pub fn program_fd<'kernel>(
 /// Why BPF programs cannot be loaded, if they cannot.
 pub fn obstacle() -> Option<&'static str> {
     static FOUND: OnceLock<Option<&str>> = OnceLock::new();
-    *FOUND.get_or_init(|| missing_rights().or_else(missing_btf).or_else(refused_iterator))
+    *FOUND.get_or_init(|| missing_rights().or_else(missing_btf))
 }
 
 fn missing_btf() -> Option<&'static str> {
     let exists = Path::new("/sys/kernel/btf/vmlinux").exists();
     let missing = "this kernel has no BTF (/sys/kernel/btf/vmlinux); CONFIG_DEBUG_INFO_BTF adds it";
     (!exists).then_some(missing)
-}
-
-/// Some kernels let no program look through the elements of a map.
-fn refused_iterator() -> Option<&'static str> {
-    let btf = Btf::from_sys_fs().ok()?;
-    let small = Options { max_edges: 0, ..Options::default() };
-    let mut kernel = load(&small, &btf).ok()?;
-    let program: &mut Iter = kernel.program_mut("drain")?.try_into().ok()?;
-    match program.load(CONNECTIONS, &btf) {
-        Err(ProgramError::LoadError { io_error, .. })
-            if io_error.kind() == ErrorKind::PermissionDenied =>
-        {
-            Some("this kernel refuses BPF iterators over the storage of sockets")
-        }
-        _ => None,
-    }
 }
 
 fn missing_rights() -> Option<&'static str> {

@@ -7,10 +7,11 @@ use crate::edges::edge::{Completeness, Cost, Method, Reading, Runs, sort};
 use crate::edges::links::Links;
 use crate::edges::resolve::Resolver;
 use crate::layout::{EdgeCounts, EdgeKey, ErrorKey, LOSSES};
-use crate::loader::calls::{self, Iterator};
+use crate::loader::calls;
+use crate::loader::connections::Connections;
 use crate::loader::options::Options;
 use crate::loader::programs::{self, add_other, map_fd, program_fd};
-use crate::loader::unseen::{UnseenEnds, missing};
+use crate::loader::unseen::{OpenByEdge, UnseenEnds, missing};
 use crate::loader::user_space_counts::{EdgeTotals, Stream};
 use crate::{Error, failed};
 use aya::maps::{Array, PerCpuArray, RingBuf};
@@ -37,11 +38,10 @@ pub struct Tracer {
     totals: EdgeTotals,
     stream: Option<Stream>,
     uses_second: bool,
-    drain: Iterator,
+    connections: Connections,
     /// When open connections may be read again.
     next_drain: Instant,
-    /// Counts the records of open connections.
-    count_open: Iterator,
+    /// When open connections may be counted by edge again.
     next_count: Instant,
     unseen_ends: UnseenEnds,
     resolver: Resolver,
@@ -73,14 +73,7 @@ impl Tracer {
                 Ok(Stream::new(ring))
             })
             .transpose()?;
-        let mut over_connections = |name| {
-            programs::load_iterator(&mut kernel, &btf, name, programs::CONNECTIONS)?;
-            let connections = map_fd(&kernel, "connections")?;
-            let program = program_fd(&kernel, name)?;
-            Iterator::new(program, Some(connections))
-                .map_err(|error| Error::new("the iterator of connections", error))
-        };
-        let (drain, count_open) = (over_connections("drain")?, over_connections("count_open")?);
+        let connections = Connections::new(&mut kernel, &btf)?;
         let resolver = Resolver::new(options.method, options.events);
         for name in ["find_listeners", "find_connections"] {
             programs::load_iterator(&mut kernel, &btf, name, "task_file")?;
@@ -97,9 +90,8 @@ impl Tracer {
             totals: EdgeTotals::new(options.max_edges),
             stream,
             uses_second: false,
-            drain,
+            connections,
             next_drain: Instant::now(),
-            count_open,
             next_count: Instant::now() + BETWEEN_COUNTS,
             unseen_ends: UnseenEnds::default(),
             resolver,
@@ -156,7 +148,7 @@ impl Tracer {
     fn read_connections(&mut self, may_count: bool) -> Result<Reading, Error> {
         let begin = Instant::now();
         self.set_open(0)?;
-        self.drain.run().map_err(|error| Error::new("open connections were not read", error))?;
+        self.connections.drain()?;
         self.next_drain = begin + begin.elapsed() * SHARE_OF_A_CORE;
         let errors = self.errors()?;
         let mut edges = self.counts()?;
@@ -181,24 +173,22 @@ impl Tracer {
 
     /// Open connections that have a record, after all programs that were running have ended; those
     /// that begin meanwhile have ended when it returns.
-    fn open_by_edge(&self) -> Result<HashMap<EdgeKey, u64>, Error> {
+    fn open_by_edge(&self) -> Result<OpenByEdge, Error> {
         let wait = || calls::wait_for_programs().map_err(|error| Error::new("membarrier", error));
         wait()?;
-        self.count_open
-            .run()
-            .map_err(|error| Error::new("open connections were not counted", error))?;
+        let namespaces = self.connections.count_open()?;
         wait()?;
         let counted =
             calls::take_elements(map_fd(&self.kernel, "open_by_edge")?, (EdgeKey::OTHER, 0))
                 .map_err(|error| Error::new("the map of open connections", error))?;
-        let mut open = HashMap::new();
+        let mut numbers = HashMap::new();
         for (key, count) in counted {
             // As the totals have it.
             let key =
                 if self.method == Method::Aggregate { self.totals.place_of(&key) } else { key };
-            *open.entry(key).or_default() += count;
+            *numbers.entry(key).or_default() += count;
         }
-        Ok(open)
+        Ok(OpenByEdge { numbers, namespaces })
     }
 
     fn open(&self) -> Result<u64, Error> {
@@ -350,8 +340,13 @@ mod tests {
         if programs::obstacle().is_some() {
             return;
         }
-        for method in [Method::Bundle, Method::Aggregate] {
+        let cases =
+            [Method::Bundle, Method::Aggregate].map(|method| [(method, false), (method, true)]);
+        for (method, looks_at_sockets) in cases.into_iter().flatten() {
             let mut tracer = Tracer::start(&Options { method, ..Options::default() }).unwrap();
+            if looks_at_sockets {
+                tracer.connections.look_at_sockets(&mut tracer.kernel);
+            }
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let address = listener.local_addr().unwrap();
             let pair = || (TcpStream::connect(address).unwrap(), listener.accept().unwrap());

@@ -5,7 +5,22 @@
 //! records exist.
 
 use crate::layout::{EdgeCounts, EdgeKey};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+
+/// Connections that have a record.
+pub struct OpenByEdge {
+    pub numbers: HashMap<EdgeKey, u64>,
+    /// Where they were counted; everywhere if there is no set.
+    pub namespaces: Option<HashSet<u32>>,
+}
+
+impl OpenByEdge {
+    /// None if the edge's namespace was not looked at.
+    fn of(&self, key: &EdgeKey) -> Option<u64> {
+        let is_known = self.namespaces.as_ref().is_none_or(|all| all.contains(&key.netns));
+        is_known.then(|| self.numbers.get(key).copied().unwrap_or(0))
+    }
+}
 
 /// The number of ends by edge, since the start.
 #[derive(Default)]
@@ -33,11 +48,11 @@ impl UnseenEnds {
     }
 }
 
-/// How many ends are missing at least. `open` has the records of connections, which were counted after
-/// all that is in `before`, and before all that is in `after`.
+/// How many ends are missing at least. What is `open` was counted after all that is in `before`, and
+/// before all that is in `after`.
 pub fn missing(
     before: &[(EdgeKey, EdgeCounts)],
-    open: &HashMap<EdgeKey, u64>,
+    open: &OpenByEdge,
     after: &[(EdgeKey, EdgeCounts)],
 ) -> HashMap<EdgeKey, u64> {
     let after: HashMap<_, _> = after.iter().map(|(key, counts)| (key, counts)).collect();
@@ -46,7 +61,7 @@ pub fn missing(
         let closed_meanwhile = later.closed.wrapping_sub(counts.closed) as i64;
         // Connections that other edges got.
         let moved = (counts.opened.wrapping_sub(later.opened) as i64).max(0);
-        let records = open.get(key).copied().unwrap_or(0) as i64;
+        let records = open.of(key)? as i64;
         let number = counts.active() - records - closed_meanwhile - moved;
         (number > 0).then_some((*key, number as u64))
     };
@@ -66,8 +81,14 @@ mod tests {
     fn found(before: [u64; 3], open: u64, after: [u64; 3]) -> Option<u64> {
         let [before, after] =
             [before, after].map(|[found, opened, closed]| counts(found, opened, closed));
-        let open = if open == 0 { HashMap::new() } else { HashMap::from([(EDGE, open)]) };
-        missing(&before, &open, &after).get(&EDGE).copied()
+        let numbers = if open == 0 { HashMap::new() } else { HashMap::from([(EDGE, open)]) };
+        let of = |namespaces| OpenByEdge { numbers: numbers.clone(), namespaces };
+        let elsewhere = of(Some(HashSet::from([EDGE.netns + 1])));
+        assert!(missing(&before, &elsewhere, &after).is_empty(), "nobody looked there");
+        let all = missing(&before, &of(None), &after);
+        let there = of(Some(HashSet::from([EDGE.netns])));
+        assert_eq!(missing(&before, &there, &after), all);
+        all.get(&EDGE).copied()
     }
 
     #[test]

@@ -8,13 +8,13 @@ use crate::edges::edge::{Completeness, Cost, Direction, Edge, Protocol, Reading,
 use crate::edges::links::Links;
 use crate::edges::names::{Cgroups, Services};
 use crate::layout::{TCP, UDP};
+use crate::namespaces::Namespaces;
 use crate::sock_diag::sockets::{LISTEN, Lister, Socket, TcpCounts};
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs::{self, File};
+use std::fs;
 use std::net::IpAddr;
-use std::os::unix::fs::MetadataExt;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tare_command::processes;
 
@@ -22,7 +22,7 @@ use tare_command::processes;
 /// and names only programs of its own user. What opens and closes between two readings is missing.
 pub struct Poller {
     max_edges: usize,
-    own: File,
+    namespaces: Namespaces,
     listers: HashMap<u32, Lister>,
     services: Services,
     cgroups: Cgroups,
@@ -80,10 +80,9 @@ struct Owner {
 impl Poller {
     /// Needs no rights; what is open now counts as found.
     pub fn start(max_edges: u32) -> Result<Self, Error> {
-        let own = File::open("/proc/self/ns/net");
         let mut poller = Self {
             max_edges: max_edges as usize,
-            own: own.map_err(|error| Error::new("/proc/self/ns/net", error))?,
+            namespaces: Namespaces::new()?,
             listers: HashMap::new(),
             services: Services::read(),
             cgroups: Cgroups::new(),
@@ -287,29 +286,19 @@ impl Poller {
         edge
     }
 
-    /// The network namespaces of all processes that may be entered: without root, its own.
+    /// A lister for each network namespace that may be entered.
     fn find_namespaces(&mut self) -> Result<(), Error> {
-        let own = self.own.metadata().map_err(|error| Error::new("/proc/self/ns/net", error))?;
-        let own = own.ino() as u32;
-        let mut seen = HashSet::from([own]);
-        if let Entry::Vacant(place) = self.listers.entry(own) {
-            place.insert(Lister::new().map_err(|error| Error::new("sock_diag", error))?);
-        }
-        for pid in processes::all() {
-            let place = format!("/proc/{pid}/ns/net");
-            let Ok(netns) = fs::metadata(&place).map(|status| status.ino() as u32) else {
-                continue;
-            };
-            if !seen.insert(netns) || self.listers.contains_key(&netns) {
-                continue;
-            }
-            let lister =
-                File::open(&place).and_then(|other| Lister::in_namespace(&self.own, &other));
-            if let Ok(lister) = lister {
-                self.listers.insert(netns, lister);
+        let all = self.namespaces.all();
+        self.listers.retain(|netns, _| all.contains_key(netns));
+        for (netns, path) in all {
+            if let Entry::Vacant(place) = self.listers.entry(netns) {
+                match self.namespaces.inside(path.as_ref(), Lister::new) {
+                    Ok(lister) => _ = place.insert(lister),
+                    Err(_) if path.is_some() => {}
+                    Err(error) => return Err(Error::new("sock_diag", error)),
+                }
             }
         }
-        self.listers.retain(|netns, _| seen.contains(netns));
         Ok(())
     }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Lists of sockets from sock_diag(7), which needs no rights.
 
-use std::fs::File;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -60,21 +59,6 @@ impl Lister {
         }
         // SAFETY: the kernel has just returned it, and nothing else owns it.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
-    }
-
-    /// The same in another network namespace; the thread comes back.
-    pub fn in_namespace(own: &File, other: &File) -> io::Result<Self> {
-        let enter = |file: &File| {
-            // SAFETY: the call has no pointers.
-            match unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) } {
-                0 => Ok(()),
-                _ => Err(io::Error::last_os_error()),
-            }
-        };
-        enter(other)?;
-        let made = Self::new();
-        enter(own)?;
-        made
     }
 
     /// The sockets of TCP and UDP that listen or have a peer.

@@ -29,8 +29,6 @@ _PROGRAM = bytes.fromhex("b700000000000000 9500000000000000")
 # Called seldom, and on every kernel that can carry TCP.
 _FUNCTION = "tcp_close"
 _TRACEPOINT = "sched_process_exit"
-# What tare map iterates over: the storage of sockets. Some kernels refuse the elements of maps.
-_ITERATED = "bpf_iter_bpf_sk_storage_map"
 
 
 _USED = ("tp_btf", "iter", "cgroup_sock_addr")
@@ -165,7 +163,7 @@ def _kinds() -> tuple[_Kind, ...]:
             _TRACE_RAW_TRACEPOINT, (btf.TYPEDEF, f"btf_trace_{_TRACEPOINT}"),
         ),
         _Kind("fentry", 26, _attach_by_target, _TRACE_FENTRY, (btf.FUNCTION, _FUNCTION)),
-        _Kind("iter", 26, None, _TRACE_ITERATOR, (btf.FUNCTION, _ITERATED)),
+        _Kind("iter", 26, None, _TRACE_ITERATOR, (btf.FUNCTION, "bpf_iter_tcp")),
         _Kind("cgroup_skb", 8),
         _Kind("cgroup_sock_addr", 18, None, _CGROUP_CONNECT4),
         _Kind("sock_ops", 13),
