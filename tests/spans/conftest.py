@@ -109,13 +109,16 @@ def framed(message: bytes, *, packed: bool = False) -> bytes:
 
 
 @contextmanager
-def receiving(file: Path, before: Sequence[str] = ()) -> Iterator[Receiver]:
+def receiving(
+    file: Path, before: Sequence[str] = (), options: Sequence[str] = ()
+) -> Iterator[Receiver]:
     """A receiver on free ports, started by the command `before`."""
     process = subprocess.Popen(
         [
             *before,
             *(PROGRAM, "receive", "--out", str(file), "--json"),
             *("--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"),
+            *options,
         ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

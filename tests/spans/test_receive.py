@@ -141,6 +141,43 @@ def test_the_file_is_read_by_compare_and_show(receiver: Receiver) -> None:
     assert json.loads(done.stdout)["comparisons"][0]["span"] == "shop: GET / (server)"
 
 
+def test_spans_are_separated_by_an_attribute_that_was_kept(tmp_path: Path) -> None:
+    def of(tier: str, **more: str) -> list[dict[str, object]]:
+        pairs = {"tier": tier, "user.id": "x"} | more
+        return [{"key": key, "value": {"stringValue": value}} for key, value in pairs.items()]
+
+    options = ["--attribute", "tier", "--attribute", "none"]
+    with receiving(tmp_path / "spans.arrow", options=options) as receiver:
+        for number, tier in enumerate(["gold", "silver", "gold", 'a "b"'], 1):
+            receiver.send(span(number, attributes=of(tier)))
+        receiver.send(span(5))
+        receiver.stop()
+    kept = [row["attributes"] for row in receiver.rows()]
+    assert [None if text is None else json.loads(text) for text in kept] == [
+        {"tier": "gold"}, {"tier": "silver"}, {"tier": "gold"}, {"tier": 'a "b"'}, None,
+    ]  # fmt: skip
+    done = in_process.tare("spans", "show", receiver.file, "--group-by", "tier", "--json")
+    assert done.returncode == 0, done.stderr
+    kinds = {kind["span"]: kind["spans"] for kind in json.loads(done.stdout)["files"][0]["kinds"]}
+    get = "shop: GET / (server)"
+    assert kinds == {f"{get} [gold]": 2, f"{get} [silver]": 1, f'{get} [a "b"]': 1, get: 1}
+    done = in_process.tare("compare", receiver.file, receiver.file, "--group-by", "tier", "--json")
+    assert done.returncode == 0, done.stderr
+    assert {verdict["span"] for verdict in json.loads(done.stdout)["comparisons"]} == {*kinds}
+    done = in_process.tare("spans", "show", receiver.file, "--group-by", "user.id")
+    assert done.returncode == 2
+    assert "no span has the attribute 'user.id'; there are tier" in done.stderr
+
+
+def test_a_file_without_attributes_says_how_to_keep_them(receiver: Receiver) -> None:
+    receiver.send(span())
+    receiver.stop()
+    done = in_process.tare("spans", "show", receiver.file, "--group-by", "tier")
+    assert done.returncode == 2
+    assert "--group-by: no column attributes; name the attribute" in done.stderr
+    assert "--attribute tier" in done.stderr
+
+
 def test_a_port_that_is_taken_is_one_line(receiver: Receiver, tmp_path: Path) -> None:
     done = subprocess.run(
         [PROGRAM, "receive", "--out", tmp_path / "b", "--http", f"127.0.0.1:{receiver.http}",

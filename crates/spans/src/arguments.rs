@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+use crate::attributes::Keys;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -51,6 +52,8 @@ pub struct Run {
     /// Arrow file that gets the spans; it is replaced.
     #[arg(long, value_name = "FILE", default_value = "spans.arrow")]
     pub out: PathBuf,
+    #[command(flatten)]
+    pub attributes: Keys,
     /// Arrow file that gets the counters of the receiver; it is replaced every second.
     #[arg(long, value_name = "FILE")]
     pub costs: Option<PathBuf>,
@@ -67,6 +70,8 @@ pub struct Decode {
     /// Arrow file that gets the spans; it is replaced.
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
+    #[command(flatten)]
+    pub attributes: Keys,
 }
 
 #[derive(Debug, Args)]
@@ -75,6 +80,8 @@ pub struct Receive {
     /// Arrow file that gets the spans; it is replaced.
     #[arg(long, value_name = "FILE", default_value = "spans.arrow")]
     pub out: PathBuf,
+    #[command(flatten)]
+    pub attributes: Keys,
     /// Address and port for OTLP over gRPC.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:4317")]
     pub grpc: SocketAddr,

@@ -44,7 +44,7 @@ struct Time {
     nanos: i32,
 }
 
-/// A tag of a type that is used.
+/// A tag of a simple type.
 #[derive(Clone, PartialEq, Message)]
 struct Tag {
     #[prost(string, tag = "1")]
@@ -53,6 +53,25 @@ struct Tag {
     text: String,
     #[prost(bool, tag = "4")]
     flag: bool,
+    #[prost(int32, tag = "2")]
+    kind: i32,
+    #[prost(int64, tag = "5")]
+    integer: i64,
+    #[prost(double, tag = "6")]
+    double: f64,
+}
+
+impl Tag {
+    /// None if it is bytes.
+    fn value(&self) -> Option<String> {
+        match self.kind {
+            0 => Some(self.text.clone()),
+            1 => Some(self.flag.to_string()),
+            2 => Some(self.integer.to_string()),
+            3 => Some(self.double.to_string()),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -74,14 +93,19 @@ pub fn read(message: &[u8], builder: &mut RowBuilder<'_>) -> Result<(), String> 
     let span = JaegerSpan::decode(message).map_err(|error| error.to_string())?;
     let process = span.process.unwrap_or_default();
     let host = ["host.name", "hostname"].iter().find_map(|key| text(&process.tags, key));
+    let (mut shared, mut own) = (builder.values(), builder.values());
+    for (values, tags) in [(&mut shared, &process.tags), (&mut own, &span.tags)] {
+        tags.iter().for_each(|tag| values.set(&tag.key, || tag.value()));
+    }
     builder.resource(
         Some(process.service_name).filter(|name| !name.is_empty()),
         host.map(str::to_owned),
+        shared,
     );
     let start = nanoseconds(span.start_time);
     let error = span.tags.iter().any(|tag| tag.key == "error" && (tag.flag || tag.text == "true"));
     let parent = span.references.into_iter().find(|of| of.trace_id == span.trace_id);
-    builder.span(&Span {
+    let span = Span {
         kind: match text(&span.tags, "span.kind") {
             Some("server") => 2,
             Some("client") => 3,
@@ -99,7 +123,8 @@ pub fn read(message: &[u8], builder: &mut RowBuilder<'_>) -> Result<(), String> 
             .and_then(|start| start.checked_add(nanoseconds(span.duration)?))
             .unwrap_or(0),
         status: error.then_some(SpanStatus { code: SpanStatus::ERROR }),
-    });
+    };
+    builder.span(&span, &own);
     Ok(())
 }
 
@@ -117,18 +142,19 @@ fn nanoseconds(time: Option<Time>) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::attributes::Keys;
     use crate::rows::{Names, Rejected, Row};
     use proptest::prelude::*;
 
     fn rows(message: &[u8]) -> Result<(Vec<Row>, Rejected), String> {
-        let mut names = Names::default();
-        let mut builder = RowBuilder::new(&mut names);
+        let (mut names, keys) = (Names::default(), Keys::of(&["tier", "hostname"]));
+        let mut builder = RowBuilder::new(&mut names, &keys);
         read(message, &mut builder)?;
         Ok((builder.rows, builder.rejected))
     }
 
     fn tag(key: &str, text: &str, flag: bool) -> Tag {
-        Tag { key: key.to_owned(), text: text.to_owned(), flag }
+        Tag { key: key.to_owned(), text: text.to_owned(), flag, ..Tag::default() }
     }
 
     fn span() -> JaegerSpan {
@@ -142,7 +168,11 @@ mod tests {
             ],
             start_time: Some(Time { seconds: 1_700_000_000, nanos: 5 }),
             duration: Some(Time { seconds: 0, nanos: 30 }),
-            tags: vec![tag("span.kind", "server", false), tag("error", "", true)],
+            tags: vec![
+                tag("span.kind", "server", false),
+                tag("error", "", true),
+                Tag { key: "tier".to_owned(), kind: 2, integer: -5, ..Tag::default() },
+            ],
             process: Some(Process {
                 service_name: "shop".to_owned(),
                 tags: vec![tag("hostname", "one", false)],
@@ -168,6 +198,7 @@ mod tests {
                 start_ns: 1_700_000_000_000_000_005,
                 duration_ns: 30,
                 ok: false,
+                attributes: Some(r#"{"hostname":"one","tier":"-5"}"#.into()),
             }]
         );
     }

@@ -2,6 +2,7 @@
 //! `tare-spans`: receives spans of traces over OTLP, and writes them as samples.
 
 mod arguments;
+mod attributes;
 mod decode;
 mod jaeger;
 mod otlp;

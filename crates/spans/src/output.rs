@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The thread that writes rows to the file.
 
+use crate::attributes::Keys;
 use crate::rows::Row;
 use std::fmt::Write;
 use std::io;
@@ -11,7 +12,8 @@ use std::time::Duration;
 use tare_tables::{Cell, SAMPLES, Vacant, Writer};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-pub const COLUMNS: [&str; 10] = [
+/// The last one only if attributes are kept.
+pub const COLUMNS: [&str; 11] = [
     "host",
     "service",
     "span",
@@ -22,6 +24,7 @@ pub const COLUMNS: [&str; 10] = [
     "start_ns",
     "duration_ns",
     "ok",
+    "attributes",
 ];
 /// Rows that wait to be written.
 pub const QUEUE_ROWS: usize = 500_000;
@@ -45,12 +48,16 @@ pub struct Written {
 
 impl Output {
     /// The sender, the thread, and a message if writing fails.
-    pub fn begin(file: Vacant) -> io::Result<(Self, Written, oneshot::Receiver<()>)> {
-        let writer = file.begin(&SAMPLES, &COLUMNS)?;
+    pub fn begin(
+        file: Vacant,
+        attributes: &Keys,
+    ) -> io::Result<(Self, Written, oneshot::Receiver<()>)> {
+        let columns = COLUMNS.len() - usize::from(attributes.are_none());
+        let writer = file.begin(&SAMPLES, &COLUMNS[..columns])?;
         let (rows, queue) = channel();
         let (fails, failed) = oneshot::channel();
         let thread = std::thread::Builder::new().name("writer".to_owned()).spawn(move || {
-            let written = write(writer, &queue);
+            let written = write(writer, columns, &queue);
             if written.is_err() {
                 let _ = fails.send(());
             }
@@ -76,14 +83,14 @@ impl Written {
     }
 }
 
-fn write(mut writer: Writer, queue: &Receiver<Batch>) -> io::Result<u64> {
+fn write(mut writer: Writer, columns: usize, queue: &Receiver<Batch>) -> io::Result<u64> {
     let mut ids: [String; 3] = Default::default();
     let mut rows = 0;
     loop {
         match queue.recv_timeout(PAUSE) {
             Ok(batch) => {
                 for row in &batch.rows {
-                    put(&mut writer, row, &mut ids)?;
+                    put(&mut writer, columns, row, &mut ids)?;
                 }
                 rows += batch.rows.len() as u64;
             }
@@ -96,7 +103,7 @@ fn write(mut writer: Writer, queue: &Receiver<Batch>) -> io::Result<u64> {
     Ok(rows)
 }
 
-fn put(writer: &mut Writer, row: &Row, ids: &mut [String; 3]) -> io::Result<()> {
+fn put(writer: &mut Writer, columns: usize, row: &Row, ids: &mut [String; 3]) -> io::Result<()> {
     let parent = row.parent_id.as_ref().map(|id| &id[..]);
     for (text, id) in ids.iter_mut().zip([Some(&row.trace_id[..]), Some(&row.span_id[..]), parent])
     {
@@ -106,9 +113,9 @@ fn put(writer: &mut Writer, row: &Row, ids: &mut [String; 3]) -> io::Result<()> 
         }
     }
     let [trace_id, span_id, parent_id] = ids;
-    writer.row(&[
-        row.host.as_deref().map_or(Cell::Null, Cell::Text),
-        row.service.as_deref().map_or(Cell::Null, Cell::Text),
+    let cells = [
+        text(row.host.as_ref()),
+        text(row.service.as_ref()),
         Cell::Text(&row.span),
         Cell::Text(trace_id),
         Cell::Text(span_id),
@@ -117,5 +124,11 @@ fn put(writer: &mut Writer, row: &Row, ids: &mut [String; 3]) -> io::Result<()> 
         Cell::Int(row.start_ns),
         Cell::Int(row.duration_ns),
         Cell::Bool(row.ok),
-    ])
+        text(row.attributes.as_ref()),
+    ];
+    writer.row(&cells[..columns])
+}
+
+fn text(text: Option<&Arc<str>>) -> Cell<'_> {
+    text.map_or(Cell::Null, |text| Cell::Text(text))
 }

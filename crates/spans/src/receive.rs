@@ -8,7 +8,8 @@ use tare_command::{Failure, ResultExt, Signals, say};
 
 pub fn run(wanted: &Receive) -> Result<ExitCode, Failure> {
     let signals = Signals::take(&[libc::SIGINT, libc::SIGTERM]).or_failed("signals")?;
-    let receiver = Receiver::new(&[("--grpc", wanted.grpc), ("--http", wanted.http)], &wanted.out)?;
+    let sockets = [("--grpc", wanted.grpc), ("--http", wanted.http)];
+    let receiver = Receiver::new(&sockets, &wanted.out, &wanted.attributes)?;
     let [grpc, http] = receiver.addresses()?[..] else { unreachable!("there are two sockets") };
     let name = wanted.out.display().to_string();
     say(format_args!(

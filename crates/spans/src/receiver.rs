@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A receiver on two sockets, from its start to the last row in its file.
 
+use crate::attributes::Keys;
 use crate::output::{Output, Written};
 use crate::server::{self, Counts, Exporter};
 use hyper_util::server::graceful::GracefulShutdown;
@@ -32,16 +33,23 @@ pub struct Receiver {
 
 impl Receiver {
     /// `sockets` have the option that named them.
-    pub fn new(sockets: &[(&str, SocketAddr)], out: &Path) -> Result<Self, Failure> {
+    pub fn new(
+        sockets: &[(&str, SocketAddr)],
+        out: &Path,
+        attributes: &Keys,
+    ) -> Result<Self, Failure> {
+        if let Some(problem) = attributes.problem() {
+            return Err(Failure::input(problem));
+        }
         let listeners = sockets.iter().map(listen).collect::<Result<_, _>>()?;
         let name = out.display().to_string();
         let file = open_in_place(out).and_then(Vacant::of).or_input(&name)?;
-        let (output, written, failed) = Output::begin(file).or_failed(&name)?;
+        let (output, written, failed) = Output::begin(file, attributes).or_failed(&name)?;
         let runtime = Builder::new_current_thread().enable_io().enable_time().build();
         Ok(Self {
             runtime: runtime.or_failed("tokio")?,
             listeners,
-            exporter: Arc::new(Exporter::new(output)),
+            exporter: Arc::new(Exporter::new(output, attributes.clone())),
             written,
             failed,
             name,

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From spans as they were sent to rows of samples, and the reasons why others are rejected.
 
+use crate::attributes::{Keys, Values};
 use crate::otlp::{Span, SpanStatus};
 use std::collections::HashSet;
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// Different names of spans, services and hosts that one file can have.
+/// Different names of spans, services and hosts, and combinations of attributes, of one file.
 const MOST_NAMES: usize = 10_000;
 const LONGEST_NAME: usize = 1_024;
 const KINDS: [&str; 6] = ["", "", "server", "client", "producer", "consumer"];
@@ -22,6 +23,8 @@ pub struct Row {
     pub start_ns: i64,
     pub duration_ns: i64,
     pub ok: bool,
+    /// As JSON.
+    pub attributes: Option<Arc<str>>,
 }
 
 /// The number of spans that were rejected, by reason.
@@ -49,7 +52,7 @@ impl Rejected {
         for (number, reason) in [
             (self.bad_ids, "without a trace ID of 16 and a span ID of 8 bytes"),
             (self.bad_times, "that did not end after their start"),
-            (self.too_many_names, "with more than 10,000 different names"),
+            (self.too_many_names, "with more than 10,000 different names or attributes"),
         ] {
             if number > 0 {
                 let comma = if text.is_empty() { "" } else { ", " };
@@ -82,18 +85,22 @@ impl Names {
 /// Makes rows of the spans of one request.
 pub struct RowBuilder<'names> {
     names: &'names mut Names,
+    keys: &'names Keys,
     service: Option<String>,
     /// Service and host of the spans that follow; None if a name is new and there are too many.
     shared: Option<[Option<Arc<str>>; 2]>,
+    attributes: Values<'names>,
     name: String,
     pub rows: Vec<Row>,
     pub rejected: Rejected,
 }
 
 impl<'names> RowBuilder<'names> {
-    pub fn new(names: &'names mut Names) -> Self {
+    pub fn new(names: &'names mut Names, keys: &'names Keys) -> Self {
         Self {
             names,
+            keys,
+            attributes: Values::new(keys),
             service: None,
             shared: Some([None, None]),
             name: String::new(),
@@ -102,8 +109,19 @@ impl<'names> RowBuilder<'names> {
         }
     }
 
-    /// The resource of the spans that follow: `service.name` and `host.name`.
-    pub fn resource(&mut self, service: Option<String>, host: Option<String>) {
+    /// For the attributes of a span or resource.
+    pub fn values(&self) -> Values<'names> {
+        Values::new(self.keys)
+    }
+
+    /// The resource of the spans that follow: `service.name`, `host.name`, and what is kept.
+    pub fn resource(
+        &mut self,
+        service: Option<String>,
+        host: Option<String>,
+        attributes: Values<'names>,
+    ) {
+        self.attributes = attributes;
         let mut shared = [None, None];
         let mut has_room = true;
         for (place, text) in shared.iter_mut().zip([&service, &host]) {
@@ -117,7 +135,7 @@ impl<'names> RowBuilder<'names> {
     }
 
     /// Adds the row of a span, or counts why it is rejected.
-    pub fn span(&mut self, span: &Span) {
+    pub fn span(&mut self, span: &Span, attributes: &Values<'_>) {
         let Some((trace_id, span_id)) = ids(span) else {
             self.rejected.bad_ids += 1;
             return;
@@ -127,8 +145,9 @@ impl<'names> RowBuilder<'names> {
             return;
         };
         full_name(&mut self.name, self.service.as_deref(), span);
-        let (Some([service, host]), Some(name)) =
-            (self.shared.clone(), self.names.get(shortened(&self.name)))
+        let kept = attributes.json(&self.attributes).map(|text| self.names.get(&text));
+        let (Some([service, host]), Some(name), None | Some(Some(_))) =
+            (self.shared.clone(), self.names.get(shortened(&self.name)), &kept)
         else {
             self.rejected.too_many_names += 1;
             return;
@@ -143,6 +162,7 @@ impl<'names> RowBuilder<'names> {
             start_ns,
             duration_ns,
             ok: span.status.as_ref().is_none_or(|status| status.code != SpanStatus::ERROR),
+            attributes: kept.flatten(),
         });
     }
 }
@@ -184,9 +204,11 @@ mod tests {
     use super::*;
 
     fn rows(service: &str, spans: &[Span], names: &mut Names) -> (Vec<Row>, Rejected) {
-        let mut builder = RowBuilder::new(names);
-        builder.resource((!service.is_empty()).then(|| service.to_owned()), None);
-        spans.iter().for_each(|span| builder.span(span));
+        let keys = Keys::default();
+        let mut builder = RowBuilder::new(names, &keys);
+        let none = builder.values();
+        builder.resource((!service.is_empty()).then(|| service.to_owned()), None, builder.values());
+        spans.iter().for_each(|span| builder.span(span, &none));
         (builder.rows, builder.rejected)
     }
 

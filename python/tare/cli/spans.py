@@ -60,6 +60,10 @@ def fetch(
         str, option("--from", "TIME", "ISO 8601 (2026-05-31T18:00), or a duration before now. [1h]")
     ] = "1h",
     until: Annotated[str, option("--to", "TIME", "In the same form. [0s: now]")] = "0s",
+    attributes: Annotated[
+        list[str] | None,
+        option("--attribute", "KEY", "Of Kafka: keep this attribute, for --group-by. Repeatable."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Save traces of Jaeger, or of a Kafka topic, as a file.
@@ -80,7 +84,7 @@ def fetch(
     window = Window(_moment("--from", since, now), _moment("--to", until, now))
     if window.start_ns >= window.end_ns:
         raise InputError(f"--from {since}: expected a time before --to {until}")
-    found = _fetched(source, service, window, out)
+    found = _fetched(source, service, window, out, attributes or ())
     for line in found.warnings:
         tell(f"warning: {line}")
     if as_json:
@@ -90,7 +94,9 @@ def fetch(
     typer.echo(printable(f"{count(found.spans, 'span')}{of} in {out}"))
 
 
-def _fetched(source: str, service: str | None, window: Window, out: Path) -> Fetched:
+def _fetched(
+    source: str, service: str | None, window: Window, out: Path, attributes: Sequence[str]
+) -> Fetched:
     from urllib.parse import urlsplit
 
     try:
@@ -105,13 +111,15 @@ def _fetched(source: str, service: str | None, window: Window, out: Path) -> Fet
 
         if service is None:
             raise InputError("--service: is missing; Jaeger returns traces of one service")
+        if attributes:
+            raise InputError("--attribute: is for Kafka; traces of Jaeger have all attributes")
         return jaeger_api.fetch(source.rstrip("/"), service, window, out)
     if kind == "kafka" and topic:
         from tare.samples.fetch import kafka_topic
 
         if service is not None:
             raise InputError("--service: is for Jaeger; a topic has the spans of all services")
-        return kafka_topic.fetch(parts.netloc, topic, window, out)
+        return kafka_topic.fetch(parts.netloc, topic, window, out, attributes)
     raise InputError(
         f"{source}: expected http://HOST:16686 of Jaeger's query service, or kafka://HOST:9092/TOPIC"
     )

@@ -4,6 +4,7 @@
 
 use serde::de::{Error, Unexpected};
 use serde::{Deserialize, Deserializer, Serializer};
+use serde_json::Value;
 
 #[derive(Deserialize)]
 #[serde(untagged)]
@@ -30,6 +31,24 @@ pub fn unsigned<'text, D: Deserializer<'text>>(input: D) -> Result<u64, D::Error
             text.parse().map_err(|_| Error::invalid_value(Unexpected::Str(&text), &"a time in ns"))
         }
     }
+}
+
+/// None unless it is an integer, as a number or as a text.
+pub fn integer<'text, D: Deserializer<'text>>(input: D) -> Result<Option<i64>, D::Error> {
+    Ok(match Value::deserialize(input)? {
+        Value::Number(number) => number.as_i64(),
+        Value::String(text) => text.parse().ok(),
+        _ => None,
+    })
+}
+
+/// None unless it is a number; those that JSON does not have are texts.
+pub fn double<'text, D: Deserializer<'text>>(input: D) -> Result<Option<f64>, D::Error> {
+    Ok(match Value::deserialize(input)? {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.parse().ok(),
+        _ => None,
+    })
 }
 
 pub fn span_kind<'text, D: Deserializer<'text>>(input: D) -> Result<i32, D::Error> {

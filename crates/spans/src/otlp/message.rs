@@ -35,12 +35,29 @@ pub struct KeyValue {
     pub value: Option<AnyValue>,
 }
 
-/// A value that is a text; values of other types are left out.
+/// A value of a simple type; lists and bytes are left out.
 #[derive(Clone, PartialEq, Message, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct AnyValue {
     #[prost(string, optional, tag = "1")]
     pub string_value: Option<String>,
+    #[prost(bool, optional, tag = "2")]
+    pub bool_value: Option<bool>,
+    #[prost(int64, optional, tag = "3")]
+    #[serde(deserialize_with = "json::integer")]
+    pub int_value: Option<i64>,
+    #[prost(double, optional, tag = "4")]
+    #[serde(deserialize_with = "json::double")]
+    pub double_value: Option<f64>,
+}
+
+impl AnyValue {
+    pub fn text(self) -> Option<String> {
+        self.string_value
+            .or_else(|| self.bool_value.map(|flag| flag.to_string()))
+            .or_else(|| self.int_value.map(|number| number.to_string()))
+            .or_else(|| self.double_value.map(|number| number.to_string()))
+    }
 }
 
 #[derive(Clone, PartialEq, Message, Deserialize)]

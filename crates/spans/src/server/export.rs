@@ -3,6 +3,7 @@
 
 use super::body::{Budget, Held};
 use super::refusal::Refusal;
+use crate::attributes::Keys;
 use crate::jaeger;
 use crate::otlp::{ExportResponse, PartialSuccess, read};
 use crate::output::Output;
@@ -26,6 +27,7 @@ pub enum Format {
 /// Takes spans out of requests.
 pub struct Exporter {
     output: Output,
+    attributes: Keys,
     pub budget: Budget,
     state: Mutex<State>,
 }
@@ -80,8 +82,8 @@ impl Counts {
 }
 
 impl Exporter {
-    pub fn new(output: Output) -> Self {
-        Self { output, budget: Budget::new(), state: Mutex::default() }
+    pub fn new(output: Output, attributes: Keys) -> Self {
+        Self { output, attributes, budget: Budget::new(), state: Mutex::default() }
     }
 
     pub fn counts(&self) -> Counts {
@@ -129,7 +131,7 @@ impl Exporter {
         format: Format,
     ) -> Result<(Vec<crate::rows::Row>, Rejected), Refusal> {
         let state = &mut *self.state();
-        let mut builder = RowBuilder::new(&mut state.names);
+        let mut builder = RowBuilder::new(&mut state.names, &self.attributes);
         match format {
             Format::Protobuf => read::protobuf(bytes, &mut builder).map_err(malformed)?,
             Format::Jaeger => jaeger::read(bytes, &mut builder).map_err(malformed)?,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,13 @@ from tare.samples.fetch import Fetched
 REASONS = {
     "bad_ids": "have no IDs of the right length",
     "bad_times": "do not end after their start",
-    "too_many_names": "have more than 10,000 different names",
+    "too_many_names": "have more than 10,000 different names or attributes",
 }
 
 
-def decode(messages: Iterable[bytes], out: Path) -> Fetched:
+def decode(messages: Iterable[bytes], out: Path, attributes: Sequence[str] = ()) -> Fetched:
     """Writes the spans of all messages: requests of OTLP in protobuf or JSON, spans of Jaeger in
-    protobuf.
+    protobuf. `attributes` are kept.
 
     Messages that cannot be read are counted in a warning. Raises InputError if no message has a
     span, TareError if the decoder fails; then no file is written.
@@ -32,7 +32,12 @@ def decode(messages: Iterable[bytes], out: Path) -> Fetched:
     with new_file(out) as file:
         name = f"/dev/fd/{file.fileno()}"
         with subprocess.Popen(
-            [native("bin", "tare-spans"), "decode", "--out", name],
+            [
+                native("bin", "tare-spans"),
+                "decode",
+                *(f"--attribute={key}" for key in attributes),
+                f"--out={name}",
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

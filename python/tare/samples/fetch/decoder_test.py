@@ -97,3 +97,19 @@ def test_a_broker_that_fails_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(TareError, match="the broker sent nothing"):
         decode(failing(), tmp_path / "spans.arrow")
     assert not [*tmp_path.iterdir()]
+
+
+def test_attributes_are_kept(tmp_path: Path) -> None:
+    attributes = [{"key": "tier", "value": {"intValue": "5"}}]
+    messages = [in_json(attributes=attributes), of_jaeger(), protobuf(range(3, 4))]
+    decode(messages, tmp_path / "a.arrow", ["span.kind", "tier", "service.name"])
+    found = read_spans(tmp_path / "a.arrow", "tier")
+    assert {kind.span: kind.spans for kind in found.kinds} == {
+        "shop: pay (client) [5]": 1,
+        "shop: pay (client)": 2,
+    }
+    found = read_spans(tmp_path / "a.arrow", "service.name")
+    assert {kind.span for kind in found.kinds} == {
+        "shop: pay (client) [shop]",
+        "shop: pay (client)",
+    }

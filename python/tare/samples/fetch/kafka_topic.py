@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -23,12 +23,14 @@ DISORDER_MS = 60_000
 """Several producers set the times of messages, so these are not in order."""
 
 
-def fetch(broker: str, topic: str, window: Window, out: Path) -> Fetched:
+def fetch(
+    broker: str, topic: str, window: Window, out: Path, attributes: Sequence[str] = ()
+) -> Fetched:
     """Writes the spans of all messages whose time in Kafka is in the window.
 
     `broker` is HOST:PORT, or several with commas in between. No offset is committed, so consumers
-    of the topic are not disturbed. Raises InputError if there is no such topic or no span in it,
-    TareError if the broker fails.
+    of the topic are not disturbed. `attributes` are kept. Raises InputError if there is no such
+    topic or no span in it, TareError if the broker fails.
     """
     source = f"kafka://{broker}/{topic}"
     try:
@@ -50,7 +52,7 @@ def fetch(broker: str, topic: str, window: Window, out: Path) -> Fetched:
             auto_offset_reset="earliest",
             isolation_level="read_committed",
         ) as consumer:
-            return decode(messages(consumer, topic, window), out)
+            return decode(messages(consumer, topic, window), out, attributes)
     except KafkaTimeoutError as error:
         raise TareError(
             f"{source}: no answer in {SLOWEST_MS // 1_000} s; is it a broker of Kafka?"

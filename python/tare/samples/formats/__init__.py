@@ -26,6 +26,8 @@ NAMES = (
 TABLES = ("locust", "k6", "arrow", "parquet")
 """Formats whose columns a user may name."""
 TRACES = ("otlp", "jaeger", "jaeger-elasticsearch", "zipkin")
+KEPT = ("arrow", "parquet")
+"""Formats that may have the attributes that were kept when spans were received."""
 """Formats whose spans have attributes to group by."""
 UNITLESS = ("locust", "hdr", "arrow", "parquet")
 """Formats that leave the unit to the user, or say themselves why not."""
@@ -91,10 +93,10 @@ def read(
             f"{path}: the format {name} states its unit; leave out --unit, or give it as NAME=UNIT"
             " for the other conditions"
         )
-    if asked.group_by and name not in TRACES:
+    if asked.group_by and name not in (*TRACES, *KEPT):
         raise InputError(
             f"{path}: --group-by: the format {name} has no attributes of spans; expected one of"
-            f" {', '.join(TRACES)}"
+            f" {', '.join((*TRACES, *KEPT))}"
         )
     reader = import_module(f"{__name__}.{name.replace('-', '_')}").read
     more = (asked,) if name in (*TABLES, *TRACES, "hdr") else ()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -12,6 +13,7 @@ from tare.errors import InputError
 from tare.samples.formats.asked import Asked
 from tare.samples.formats.named_columns import check_duration, from_names, outcome
 from tare.samples.formats.source import Source
+from tare.samples.formats.span_names import plain, separated, ungrouped
 from tare.samples.formats.times import nanoseconds
 from tare.samples.sql import column as sql
 from tare.samples.sql.engine import count_rows
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from tare.samples.sql.table import Table
 
 _TYPES = {"category": "string"}
+ATTRIBUTES = "attributes"
 
 
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -46,7 +49,8 @@ def from_columns(
     """A source from a stored table: known columns cast to their declared types, others left.
 
     Where the user names columns, those count. `units` are those of columns that are durations,
-    stored as numbers.
+    stored as numbers. Raises InputError if spans are to be separated by an attribute, and no
+    attributes were kept.
     """
 
     if asked.columns:
@@ -62,11 +66,23 @@ def from_columns(
     columns: dict[str, Any] = {
         column.name: stored[column.name].try_cast(_TYPES.get(column.type, column.type))
         for column in declared("samples").columns
-        if column.name in stored.columns
+        if column.name in stored.columns and column.name != ATTRIBUTES
     }
     if "duration_ns" in units:
         columns["duration_ns"] = nanoseconds(stored.duration_ns, units["duration_ns"])
     columns |= outcome(columns.get("ok", sql.literal(True)), columns["duration_ns"])
+    lacking = None
+    if asked.group_by is not None:
+        if not {"span", ATTRIBUTES} <= set(stored.columns):
+            raise InputError(
+                f"{path}: --group-by: no column {ATTRIBUTES}; name the attribute when the spans are"
+                f" received: --attribute {shlex.quote(asked.group_by)}"
+            )
+        kept = stored[ATTRIBUTES].cast("string").try_cast("json")
+        group = plain(kept[asked.group_by])
+        columns["span"] = separated(columns["span"], group)
+        known = stored.select(key=sql.function("JSON_KEYS", kept).unnest())
+        lacking = ungrouped(asked.group_by, stored, group, known)
     duplicates = 0
     if "start_ns" in columns:
         duplicates = count_rows(stored) - count_rows(stored.distinct())
@@ -74,4 +90,4 @@ def from_columns(
     if "source" in columns:
         # What `tare log export` writes of single moments is no sample.
         samples = samples.filter((samples.source != "event").fill_null(True))
-    return Source(samples, duplicates=duplicates, notes=notes)
+    return Source(samples, duplicates=duplicates, notes=notes, ungrouped=lacking)

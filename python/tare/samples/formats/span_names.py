@@ -30,9 +30,12 @@ def full_name(service: Any, name: Any, kind: Any, attribute: Any = None) -> Any:
     before = (service.nullif("") + ": ").fill_null("")
     after: Any = kind.isin(KINDS).fill_null(False).ifelse(" (" + kind + ")", "")
     found = before.concat(name.fill_null("")).concat(after)
-    if attribute is None:
-        return found
-    return found.concat((" [" + attribute + "]").fill_null(""))
+    return found if attribute is None else separated(found, attribute)
+
+
+def separated(name: Any, attribute: Any) -> Any:
+    """Names of spans, followed by the value of an attribute unless it is null."""
+    return name.concat((" [" + attribute + "]").fill_null(""))
 
 
 def kind_of(name: str) -> str:
