@@ -15,6 +15,7 @@ mod descriptors;
 mod interposer;
 #[doc(hidden)]
 pub mod naked;
+mod next_definition;
 mod panic;
 pub mod real;
 mod restriction;

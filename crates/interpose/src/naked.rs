@@ -6,11 +6,10 @@
 //! that the thread is now the child. `syscall` may itself be such a call, so it is entered by
 //! a jump.
 
-use crate::real::{next, set_errno};
+use crate::next_definition::{next, system_call};
 use crate::thread::note_process;
 use crate::types::{c_long, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
-use tare_shm::syscall::{self, Errno};
 
 /// `static AtomicPtr` that holds the next definition of a function once it was asked for.
 fn once(pointer: &AtomicPtr<c_void>, name: &core::ffi::CStr) -> *mut c_void {
@@ -70,21 +69,6 @@ pub unsafe fn next_system_call(number: c_long, arguments: [usize; 6]) -> c_long 
     unsafe {
         let next: SystemCall = core::mem::transmute(next_syscall());
         next(number, first, second, third, fourth, fifth, sixth)
-    }
-}
-
-/// Makes a system call of the program's, as libc's `syscall` does.
-///
-/// # Safety
-/// As of that.
-pub unsafe fn system_call(number: c_long, arguments: [usize; 6]) -> c_long {
-    // SAFETY: the program's own call, as the caller promises.
-    match unsafe { syscall::call_for_program(number, arguments) } {
-        Ok(result) => result as c_long,
-        Err(Errno(error)) => {
-            set_errno(error);
-            -1
-        }
     }
 }
 

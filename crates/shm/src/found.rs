@@ -2,17 +2,13 @@
 //! The segment of another process, inherited or opened through /proc/PID/fd/N. PIDs and descriptor
 //! numbers are reused, so type, file system, mode, owner and seals are checked.
 
+use crate::memory_file::{MODE, memory_device};
 use crate::peer::{self, Peers};
 use crate::segment::{Access, Segment};
 use crate::syscall;
 use crate::{Errno, Refusal, path::Path};
 use core::ffi::{CStr, c_int};
 use core::fmt::Write;
-use core::sync::atomic::AtomicU64;
-use core::sync::atomic::Ordering::Relaxed;
-
-/// Mode of every segment.
-pub(crate) const MODE: u32 = 0o644;
 
 const ROOT: u32 = 0;
 
@@ -76,23 +72,6 @@ pub fn open(
 /// other question takes for ever if the file is one of FUSE whose server does not answer.
 pub fn is_memory(place: c_int) -> Result<bool, Errno> {
     Ok(syscall::device(place)? == memory_device()?)
-}
-
-/// The device of memfds, which the kernel has but one of; 0 as long as nobody has asked.
-static MEMORY_DEVICE: AtomicU64 = AtomicU64::new(0);
-
-/// The device of the file system of memfds, as `fstat` says it.
-pub(crate) fn memory_device() -> Result<u64, Errno> {
-    let known = MEMORY_DEVICE.load(Relaxed);
-    if known != 0 {
-        return Ok(known);
-    }
-    let own = syscall::memfd_create(c"tare", libc::MFD_CLOEXEC)?;
-    let status = syscall::fstat(own);
-    syscall::close(own);
-    let device = status?.st_dev;
-    MEMORY_DEVICE.store(device, Relaxed);
-    Ok(device)
 }
 
 fn check(place: c_int, is_owner: impl FnOnce(u32) -> bool) -> Result<(), Refusal> {

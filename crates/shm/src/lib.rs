@@ -13,6 +13,7 @@ mod environment;
 pub mod found;
 pub mod header;
 pub mod memory;
+mod memory_file;
 mod path;
 pub mod peer;
 pub mod process;

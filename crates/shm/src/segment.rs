@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::found::{MODE, memory_device};
 use crate::header::{Header, MAGIC, Refusal};
+use crate::memory_file::{MODE, memory_device};
 use crate::syscall::{self, Errno};
 use crate::{memory, process};
 use core::ffi::{CStr, c_int};

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::columns::Invalid;
 use crate::lzo;
 use std::io;
 use tare_log_segment::Codec;
 use zstd::bulk::Compressor;
+
+/// The content is none that a writer makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Invalid;
 
 /// The fastest that still finds what repeats: columns with deltas leave little else.
 const ZSTD_LEVEL: i32 = 1;

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reads the columns of a block of events.
 
-use crate::encoder::NUMBER;
+use crate::codec::Invalid;
 use std::ops::Range;
 use tare_log_segment::ChannelId;
 
-/// The content is none that a writer makes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Invalid;
+/// Marks the length of a payload that is a number.
+pub const NUMBER: u32 = 1 << 31;
 
 pub struct MarkKinds {
     pub thread: u32,

@@ -4,7 +4,7 @@
 //! repeats stands together.
 
 use crate::codec::Packer;
-use crate::columns::{Layout, MARK, unzigzag};
+use crate::columns::{Layout, MARK, NUMBER, unzigzag};
 use crate::parts;
 use std::io;
 use tare_log_segment::record::{SHORT_WORDS, is_virtual, short};
@@ -93,8 +93,6 @@ pub struct Packed {
     pub raw: usize,
     pub stored: Vec<u8>,
 }
-
-pub const NUMBER: u32 = 1 << 31;
 
 impl Encoder {
     /// The words, compressed, of which those behind the last whole record are left out.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::block::Block;
 use crate::codec;
-use crate::columns::{Columns, Invalid, Item, Mark};
+use crate::codec::Invalid;
+use crate::columns::{Columns, Item, Mark};
 use crate::parts;
 use tare_log_segment::Codec;
 

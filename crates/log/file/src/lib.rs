@@ -13,8 +13,8 @@ mod parts;
 mod reader;
 
 pub use block::{Block, block};
-pub use codec::Packer;
-pub use columns::{Event, Invalid, Item, Mark, Payload};
+pub use codec::{Invalid, Packer};
+pub use columns::{Event, Item, Mark, Payload};
 pub use encoder::{Codecs, Encoder, Packed, Summary};
 pub use events::Events;
 pub use meta::{Boot, Channels, Clock, End, How, Moment, OpenedChannel, ProcessInfo, Relation};

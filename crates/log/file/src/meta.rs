@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What blocks that hold no events say.
 
-use crate::columns::Invalid;
+use crate::codec::Invalid;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

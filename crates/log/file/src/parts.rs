@@ -2,8 +2,8 @@
 //! Blocks whose channels have different codecs: a part for each codec, behind one that has the
 //! order of all events. The ring's words are in one block whole, or not at all.
 
-use crate::codec::{Packer, unpack};
-use crate::columns::{Columns, Invalid, Item, MARK, MOST_ROWS, mark_of, u32_at};
+use crate::codec::{Invalid, Packer, unpack};
+use crate::columns::{Columns, Item, MARK, MOST_ROWS, mark_of, u32_at};
 use std::io;
 use tare_log_segment::Codec;
 

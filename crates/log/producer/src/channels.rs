@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::attach::{attach, attached, undisturbed};
-use crate::event::Scene;
-use crate::{handlers, ring_ownership, warnings};
+use crate::events::event::Scene;
+use crate::events::handlers;
+use crate::program::threads::undisturbed;
+use crate::program::warnings;
+use crate::segment::attach::attach;
+use crate::segment::mapped::attached;
+use crate::segment::ring_ownership;
 use core::cell::Cell;
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};

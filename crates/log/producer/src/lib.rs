@@ -6,32 +6,19 @@
 //! anywhere, a signal handler included.
 #![no_std]
 
-mod attach;
-mod borrowed_descriptors;
-mod carrier_thread;
 mod channels;
-mod clock;
-mod event;
-mod fox;
-mod handlers;
-mod handover;
-mod median;
-mod racy_init;
-mod region;
+mod events;
+mod program;
 mod restrictions;
-mod ring_ownership;
-mod settings;
-mod shrink;
-mod single_event_block;
+mod segment;
 mod status;
-mod warnings;
-mod write_through;
 
-pub use attach::finish;
-pub use carrier_thread::Carrier;
 pub use channels::{close, open};
-pub use event::{Author, Payload, log, log_as};
+pub use events::event::{Author, Payload};
+pub use events::log::{log, log_as};
 pub use restrictions::{forbid_system_calls, replace_counter};
-pub use settings::read_environment;
-pub use shrink::{limit_address_space, lock_memory};
+pub use segment::attach::finish;
+pub use segment::carrier_thread::Carrier;
+pub use segment::environment::read_environment;
+pub use segment::shrink::{limit_address_space, lock_memory};
 pub use status::{Status, status};

@@ -2,10 +2,12 @@
 //! What the program takes away from itself, and so from the library: system calls (seccomp), the
 //! tick counter. The library prepares for it before the program's call is made.
 
-use crate::attach::{attach, attached};
-use crate::carrier_thread::Carrier;
-use crate::region::Region;
-use crate::{clock, ring_ownership, settings};
+use crate::program::{clock, settings};
+use crate::segment::attach::attach;
+use crate::segment::carrier_thread::Carrier;
+use crate::segment::mapped::attached;
+use crate::segment::region::is_vfork_child;
+use crate::segment::ring_ownership;
 use core::sync::atomic::Ordering::Relaxed;
 use tare_clock::{Rate, Snapshot, counter};
 use tare_shm::syscall;
@@ -41,10 +43,4 @@ pub fn replace_counter() {
     if let Some(writer) = Carrier::this().writer() {
         writer.use_modes(region.out_of_line());
     }
-}
-
-/// It uses its parent's memory: it restricts itself, and does not make itself at home there.
-pub fn is_vfork_child() -> bool {
-    let is_another = |region: &Region| region.pid.load(Relaxed) != syscall::getpid();
-    !syscall::are_forbidden() && Region::get().is_some_and(is_another)
 }

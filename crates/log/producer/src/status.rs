@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::attach::attached;
-use crate::handover::is_served;
+use crate::segment::handover::is_served;
+use crate::segment::mapped::attached;
 use core::sync::atomic::AtomicU8;
 use core::sync::atomic::Ordering::Relaxed;
 

@@ -2,15 +2,17 @@
 //! What belongs to one process and must not survive a fork: memory that the kernel wipes in
 //! the child, however the child was made.
 
-use crate::borrowed_descriptors::Slot;
-use crate::median::Window;
-use crate::racy_init::agreed;
+use crate::segment::median_window::Window;
+use crate::segment::racy_init::agreed;
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
-use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
 use tare_log_segment::Writer;
 use tare_log_segment::layout::{CHANNELS, MODES, MOST_RINGS, mode};
 use tare_shm::{Errno, memory, syscall};
+
+/// A descriptor that was lent; 0 is none.
+pub type Slot = AtomicI32;
 
 /// Zero in a child: it makes itself another, and this one is never used again. So a writer
 /// that a thread still holds stays without a ring for ever.
@@ -101,4 +103,11 @@ impl Region {
         let distance = ptr::from_ref(writer).addr().wrapping_sub(self.writers.as_ptr().addr());
         (distance / size_of::<Writer>()).min(MOST_RINGS - 1)
     }
+}
+
+/// Whether this is a child of vfork, which uses its parent's memory: it restricts itself, and does
+/// not make itself at home there.
+pub fn is_vfork_child() -> bool {
+    let is_another = |region: &Region| region.pid.load(Relaxed) != syscall::getpid();
+    !syscall::are_forbidden() && Region::get().is_some_and(is_another)
 }

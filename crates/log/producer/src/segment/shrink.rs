@@ -3,8 +3,8 @@
 //! no thread uses, and maps nothing more. Threads that have a ring keep it: the fast path writes
 //! to it without asking.
 
-use crate::attach::{self, CLOSED, PROCESS, RINGS, attached, ring_words};
-use crate::restrictions::is_vfork_child;
+use crate::segment::mapped::{CLOSED, PROCESS, RINGS, attached, ring_words, unmap};
+use crate::segment::region::is_vfork_child;
 use core::mem::offset_of;
 use core::ptr;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -111,10 +111,10 @@ pub fn unmap_all(process: &Process) {
     unmap_rings(ptr::null_mut());
     let base = ptr::from_ref(process).addr();
     if IS_SHRUNK.swap(false, SeqCst) {
-        attach::unmap(base, tables_end());
-        attach::unmap(base + STATES_AT, states_end() - STATES_AT);
+        unmap(base, tables_end());
+        unmap(base + STATES_AT, states_end() - STATES_AT);
     } else {
-        attach::unmap(base, size_of::<Process>());
+        unmap(base, size_of::<Process>());
     }
     MAPPED_TABLES.store(0, SeqCst);
     MAPPED_STATES.store(STATES, SeqCst);
@@ -125,7 +125,7 @@ fn unmap_rings(instead: *mut layout::RingHead) {
     for ring in &RINGS {
         let ring = ring.swap(instead, SeqCst);
         if !ring.is_null() && ring != CLOSED {
-            attach::unmap(ring.addr(), size);
+            unmap(ring.addr(), size);
         }
     }
 }

@@ -2,17 +2,18 @@
 //! Gives rings to threads. A ring belongs to the thread whose number stands in it, and is free
 //! for another when that thread has ended, which the kernel is asked: no thread has to say so.
 
-use crate::carrier_thread::Carrier;
-use crate::region::Region;
-use crate::restrictions::is_vfork_child;
-use crate::{attach, clock, handover};
+use crate::program::clock;
+use crate::program::threads::is_alive;
+use crate::segment::carrier_thread::Carrier;
+use crate::segment::region::{Region, is_vfork_child};
+use crate::segment::{handover, mapped};
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use tare_clock::counter;
 use tare_log_segment::layout::rules;
 use tare_log_segment::record::thread_record;
 use tare_log_segment::{Process, RingHead, Writer};
-use tare_shm::{Errno, Word, process, syscall};
+use tare_shm::{Word, process, syscall};
 
 /// In an owner: a signal handler has the ring, for one event.
 const BORROWED: u32 = 1 << 31;
@@ -123,7 +124,7 @@ fn take(
     let rings = process.rings.load(Relaxed) as usize;
     // Where one cannot be mapped, nor can those behind it.
     let mapped =
-        (0..rings.min(region.writers.len())).map_while(|place| Some((place, attach::ring(place)?)));
+        (0..rings.min(region.writers.len())).map_while(|place| Some((place, mapped::ring(place)?)));
     mapped.into_iter().find_map(|(place, ring)| {
         let before = ring.owner.load(Acquire);
         let is_free = before == 0
@@ -153,7 +154,7 @@ fn begin(
     process: &Process,
     tid: u32,
 ) -> Option<()> {
-    let ring_words = attach::ring_words();
+    let ring_words = mapped::ring_words();
     let first = ptr::from_ref(ring).wrapping_add(1).cast::<Word>();
     let words = ptr::slice_from_raw_parts(first, ring_words);
     let table = process.begin_table(region.place(writer));
@@ -170,14 +171,6 @@ fn begin(
 /// The thread that an owner names.
 pub fn tid(owner: u32) -> u32 {
     owner & !BORROWED
-}
-
-/// Whether a thread of this process has the number, or the kernel cannot be asked.
-pub fn is_alive(tid: u32) -> bool {
-    let arguments = [syscall::getpid() as usize, tid as usize, 0, 0, 0, 0];
-    // SAFETY: signal 0 is none.
-    let found = unsafe { syscall::call(libc::SYS_tgkill, arguments) };
-    found != Err(Errno(libc::ESRCH))
 }
 
 /// The calling thread's name, ended with 0.

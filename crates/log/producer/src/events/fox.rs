@@ -2,8 +2,8 @@
 //! The end of a round trip: each event asks the start, by a datagram from the collector's socket.
 //! The collector takes the answer: the program never waits for one.
 
-use crate::borrowed_descriptors;
-use crate::event::{Payload, Scene};
+use crate::events::event::{Payload, Scene};
+use crate::segment::borrowed_descriptors;
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 use tare_clock::Source;

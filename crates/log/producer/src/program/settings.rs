@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a user says from outside: environment variables, read once before the program's own
-//! code can change them.
+//! What a user says from outside, by environment variables.
 
-use crate::region::Region;
-use crate::warnings;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize};
 use tare_clock::Source;
@@ -11,13 +8,13 @@ use tare_log_segment::layout::{LARGEST_RING, SMALLEST_RING};
 
 /// Names the socket of the collector. With it, events are kept from the beginning, also while
 /// no collector is there.
-const SOCKET: &[u8] = b"TARE_LOG";
+pub const SOCKET: &[u8] = b"TARE_LOG";
 /// Bytes of a ring, with K, M or G behind; rounded up to a power of two.
-const RING: &[u8] = b"TARE_LOG_RING";
+pub const RING: &[u8] = b"TARE_LOG_RING";
 /// What times are read from: tsc, tscp or monotonic.
-const CLOCK: &[u8] = b"TARE_LOG_CLOCK";
+pub const CLOCK: &[u8] = b"TARE_LOG_CLOCK";
 /// User ID of the collector in this user namespace, if it is neither the program's nor 0.
-const USER: &[u8] = b"TARE_LOG_UID";
+pub const USER: &[u8] = b"TARE_LOG_UID";
 /// No user has this ID (setresuid(2)).
 const NO_USER: u32 = u32::MAX;
 
@@ -31,7 +28,6 @@ static CLOCK_NUMBER: AtomicU32 = AtomicU32::new(Source::Tsc as u32);
 static PATH_TEXT: [AtomicU8; PATH] = [const { AtomicU8::new(0) }; PATH];
 static COLLECTORS_USER: AtomicU32 = AtomicU32::new(NO_USER);
 static IS_TOLD: AtomicBool = AtomicBool::new(false);
-static IS_READ: AtomicBool = AtomicBool::new(false);
 
 /// Bytes of a ring.
 pub fn ring_bytes() -> usize {
@@ -53,62 +49,48 @@ pub fn collectors_user() -> Option<u32> {
     Some(COLLECTORS_USER.load(Relaxed)).filter(|user| *user != NO_USER)
 }
 
-/// To be called when the program starts, before it can change its environment; and by whoever
-/// comes earlier, as constructors of a program do that the library is a part of.
-pub extern "C" fn read_environment() {
-    // Whoever starts a program with more rights than his own does not say where its events go.
-    // SAFETY: asks for a number that the kernel has given the program.
-    let has_more_rights = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
-    if IS_READ.swap(true, Relaxed) || has_more_rights {
-        return;
+/// Takes the path of the socket; false if it is too long.
+pub fn set_socket(path: &[u8]) -> bool {
+    if path.len() >= PATH {
+        return false;
     }
-    let path = variable(SOCKET);
-    if path.is_some() {
-        warnings::note_stderr();
+    for (place, byte) in PATH_TEXT.iter().zip(path) {
+        place.store(*byte, Relaxed);
     }
-    match path {
-        Some(path) if path.len() < PATH => {
-            for (place, byte) in PATH_TEXT.iter().zip(path) {
-                place.store(*byte, Relaxed);
-            }
-            IS_TOLD.store(true, Release);
-            // A child of vfork that logs first finds that it is another process.
-            let _ = Region::get_or_make();
-        }
-        Some(_) => warnings::SOCKET.say_to_anyone(),
-        None => {}
+    IS_TOLD.store(true, Release);
+    true
+}
+
+/// Takes the size of a ring; false if it is none.
+pub fn set_ring(text: &[u8]) -> bool {
+    let bytes = size(text);
+    if let Some(bytes) = bytes {
+        let bytes = bytes.clamp(SMALLEST_RING, LARGEST_RING).next_power_of_two();
+        RING_BYTES.store(bytes, Relaxed);
     }
-    if let Some(text) = variable(RING) {
-        match size(text) {
-            Some(bytes) => {
-                let bytes = bytes.clamp(SMALLEST_RING, LARGEST_RING).next_power_of_two();
-                RING_BYTES.store(bytes, Relaxed);
-            }
-            None => warnings::RING.say(),
-        }
+    bytes.is_some()
+}
+
+/// Takes the collector's user ID; false if it is none.
+pub fn set_user(text: &[u8]) -> bool {
+    let user = user(text);
+    if let Some(number) = user {
+        COLLECTORS_USER.store(number, Relaxed);
     }
-    if let Some(text) = variable(USER) {
-        match user(text) {
-            Some(number) => COLLECTORS_USER.store(number, Relaxed),
-            None => warnings::USER.say(),
-        }
+    user.is_some()
+}
+
+/// Takes the name of a clock; false if it is none.
+pub fn set_clock(text: &[u8]) -> bool {
+    let source = Source::named(text).filter(|source| *source != Source::Fallback);
+    if let Some(source) = source {
+        CLOCK_NUMBER.store(source as u32, Relaxed);
     }
-    if let Some(text) = variable(CLOCK) {
-        match Source::named(text).filter(|source| *source != Source::Fallback) {
-            Some(source) => CLOCK_NUMBER.store(source as u32, Relaxed),
-            None => warnings::CLOCK.say(),
-        }
-    }
+    source.is_some()
 }
 
 fn user(text: &[u8]) -> Option<u32> {
     core::str::from_utf8(text).ok()?.parse().ok().filter(|user| *user != NO_USER)
-}
-
-/// `None` where it is empty.
-fn variable(name: &[u8]) -> Option<&'static [u8]> {
-    // SAFETY: at the start of the program nothing else changes the environment.
-    unsafe { tare_shm::variable(name) }.filter(|value| !value.is_empty())
 }
 
 /// `4M` is 4 MiB.

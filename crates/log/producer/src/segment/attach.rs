@@ -1,40 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::region::{Region, stage};
-use crate::restrictions::is_vfork_child;
-use crate::{clock, handover, settings, shrink, warnings};
+use crate::program::limits::largest_file;
+use crate::program::threads::undisturbed;
+use crate::program::{clock, settings, warnings};
+use crate::segment::environment::read_environment;
+use crate::segment::mapped::{self, PROCESS, attached, descriptor};
+use crate::segment::region::{Region, is_vfork_child, stage};
+use crate::segment::{handover, shrink};
 use core::ffi::c_int;
 use core::ptr;
+use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
-use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, AtomicUsize};
 use tare_clock::Snapshot;
-use tare_log_segment::Identity;
-use tare_log_segment::layout::{
-    self, KIND, MAPPED_TABLES, MOST_RINGS, Process, RingHead, VERSION, state,
-};
-use tare_shm::{Access, Errno, Refusal, Segment, memory, move_up, syscall};
-
-/// The process's segment. In the child of a fork these are still its parent's, until it
-/// attaches itself; whether they are one's own, the region says.
-pub static PROCESS: AtomicPtr<Process> = AtomicPtr::new(ptr::null_mut());
-static DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
-/// Which file that is: inode and device.
-static FILE: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
-/// Words of a ring: what stands in the segment others could change.
-static RING_WORDS: AtomicUsize = AtomicUsize::new(0);
-pub static RINGS: [AtomicPtr<RingHead>; MOST_RINGS] =
-    [const { AtomicPtr::new(ptr::null_mut()) }; MOST_RINGS];
-/// In `RINGS`: no ring is mapped there any more.
-pub const CLOSED: *mut RingHead = ptr::without_provenance_mut(1);
-
-/// The region and the segment of this process, if it has them.
-pub fn attached() -> Option<(&'static Region, &'static Process)> {
-    let region = Region::get()?;
-    if region.stage.load(Acquire) != stage::READY {
-        return None;
-    }
-    // SAFETY: set before the stage was, and not unmapped while it stays.
-    unsafe { PROCESS.load(Relaxed).as_ref() }.map(|process| (region, process))
-}
+use tare_log_segment::layout::{self, KIND, MAPPED_TABLES, MOST_RINGS, Process, VERSION, state};
+use tare_shm::{Errno, Refusal, Segment, memory, move_up, syscall};
 
 /// As `attached`; the child of a fork, which has its parent's channels, attaches itself first.
 pub fn attached_or_forked() -> Option<(&'static Region, &'static Process)> {
@@ -45,17 +23,10 @@ pub fn attached_or_forked() -> Option<(&'static Region, &'static Process)> {
     if has_channels { attach() } else { None }
 }
 
-/// The segment's. A program may have closed it, and something of its own is there now.
-pub fn descriptor() -> Option<c_int> {
-    let fd = DESCRIPTOR.load(Relaxed);
-    let [inode, device] = FILE.each_ref().map(|half| half.load(Relaxed));
-    (Identity::of(fd) == Ok(Identity { device, inode })).then_some(fd)
-}
-
 /// Makes the segment, if this process has none; `None` where that fails, once and for all, and for
 /// a signal handler that interrupts it, whose event is counted.
 pub fn attach() -> Option<(&'static Region, &'static Process)> {
-    settings::read_environment();
+    read_environment();
     let region = Region::get_or_make().inspect_err(|why| warnings::lacking(*why)).ok()?;
     if is_vfork_child() {
         return attached();
@@ -116,25 +87,8 @@ fn end_offer(region: &Region) {
     let _ = region.stage.compare_exchange(stage::OFFERED, stage::READY, AcqRel, Relaxed);
 }
 
-/// Does `work`, and no signal handler of the thread comes in between, unless system calls are
-/// forbidden.
-pub fn undisturbed<T>(work: impl FnOnce() -> T) -> Option<T> {
-    let (mut work, mut done) = (Some(work), None);
-    let mut once = || done = work.take().map(|work| work());
-    if syscall::with_signals_blocked(syscall::FROM_OTHERS, &mut once).is_err() {
-        once();
-    }
-    done
-}
-
 /// In `Region::attacher`, when the segment is there or cannot be made.
 const NOBODY: u32 = u32::MAX;
-
-/// Lets another thread go on.
-pub fn pause() {
-    // SAFETY: no memory is touched.
-    let _ = unsafe { syscall::call(libc::SYS_sched_yield, [0; 6]) };
-}
 
 /// The segment's descriptor.
 fn make() -> Result<c_int, Refusal> {
@@ -171,12 +125,7 @@ fn make() -> Result<c_int, Refusal> {
     MAPPED_TABLES.store(0, SeqCst);
     leave_parents(process);
     shrink::begin(most_rings);
-    RING_WORDS.store(ring_words, Relaxed);
-    PROCESS.store(ptr::from_ref(process).cast_mut(), Relaxed);
-    let Identity { device, inode } = Identity::of(fd)?;
-    FILE[0].store(inode, Relaxed);
-    FILE[1].store(device, Relaxed);
-    DESCRIPTOR.store(fd, Relaxed);
+    mapped::keep(process, fd, ring_words)?;
     Ok(fd)
 }
 
@@ -204,11 +153,6 @@ fn fitting(wanted: usize) -> Result<usize, Refusal> {
     })
 }
 
-/// Bytes of the largest file that this process may make.
-pub fn largest_file() -> u64 {
-    syscall::limit(libc::RLIMIT_FSIZE).unwrap_or(u64::MAX)
-}
-
 /// In the child of a fork: takes the channels over, whose numbers the program has, and lets
 /// go of the parent's segment.
 fn leave_parents(process: &Process) {
@@ -221,52 +165,9 @@ fn leave_parents(process: &Process) {
     }
 }
 
-pub fn unmap(address: usize, size: usize) {
-    // SAFETY: mapped by this library, and no thread uses it.
-    unsafe { memory::unmap(ptr::without_provenance_mut(address), size) };
-}
-
 /// The program comes to its end by itself: what a collector finds is all.
 pub extern "C" fn finish() {
     if let Some((_, process)) = attached() {
         process.state.store(state::FINISHED, Release);
-    }
-}
-
-/// Words of each ring of this process.
-pub fn ring_words() -> usize {
-    RING_WORDS.load(Relaxed)
-}
-
-/// The ring at `place`, mapped.
-pub fn ring(place: usize) -> Option<&'static RingHead> {
-    let known = RINGS[place].load(Acquire);
-    let ring = if known.is_null() { map_ring(place)? } else { known };
-    // SAFETY: mapped as long as the process has this segment.
-    if ring == CLOSED { None } else { unsafe { ring.as_ref() } }
-}
-
-/// What is then in `RINGS`, which another thread may have put there.
-#[cold]
-fn map_ring(place: usize) -> Option<*mut RingHead> {
-    let ring_words = ring_words();
-    let size = layout::ring_size(ring_words);
-    if !memory::has_room(size) {
-        return None;
-    }
-    let offset = layout::ring_at(place, ring_words);
-    let fill = tare_shm::Fill::Now;
-    let part = Segment::part(descriptor()?, offset, size, Access::ReadWrite, fill).ok()?;
-    // SAFETY: atomics only.
-    let ring = ptr::from_ref::<RingHead>(unsafe { part.at(0) }?).cast_mut();
-    match RINGS[place].compare_exchange(ptr::null_mut(), ring, SeqCst, Acquire) {
-        Ok(_) => {
-            MAPPED_TABLES.fetch_max(place + 1, SeqCst);
-            Some(ring)
-        }
-        Err(others) => {
-            unmap(ring.addr(), size);
-            Some(others)
-        }
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::event::Payload;
+use crate::events::event::Payload;
 use tare_log_segment::ChannelId;
 use tare_log_segment::block::{HEADER, Header, SUMMED, sum, sum_on};
 use tare_log_segment::record::LONGEST;

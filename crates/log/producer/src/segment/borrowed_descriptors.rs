@@ -2,16 +2,14 @@
 //! Descriptors that the collector lends. Programs close and reuse descriptors that they know
 //! nothing of, so each is looked at before it is used.
 
-use crate::region::Region;
-use crate::{handover, median, settings};
+use crate::program::settings;
+use crate::program::threads::hold;
+use crate::segment::handover;
+use crate::segment::region::{Region, Slot};
 use core::ffi::c_int;
-use core::sync::atomic::AtomicI32;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use tare_log_segment::Identity;
 use tare_shm::syscall;
-
-/// A descriptor; 0 is none.
-pub type Slot = AtomicI32;
 
 /// The descriptor in `slot`, if it is that of `what`, else a new one from the collector; with how
 /// long the file is. The old one stays open: another thread may be about to write through it, and
@@ -19,7 +17,7 @@ pub type Slot = AtomicI32;
 pub fn get(region: &Region, slot: &Slot, what: Identity) -> Option<(c_int, u64)> {
     check(slot, what).or_else(|| {
         if now().wrapping_sub(region.borrow_next.load(Relaxed)) as i32 <= 0
-            || !median::hold(&region.borrower, syscall::gettid())
+            || !hold(&region.borrower, syscall::gettid())
         {
             return None;
         }

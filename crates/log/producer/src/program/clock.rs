@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where the times of this process's events come from.
 
-use crate::settings;
+use crate::program::settings;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
 use tare_clock::{Rate, Snapshot, Source, counter};

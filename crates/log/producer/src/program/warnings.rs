@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the user is told on stderr, where he names a collector.
 
-use crate::settings;
+use crate::program::settings;
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicBool, AtomicU64};
 use tare_log_segment::Identity;

@@ -2,12 +2,12 @@
 //! Events that the program writes into the collector's file itself: each is a block of its own,
 //! there when the call returns.
 
-use crate::attach::largest_file;
-use crate::borrowed_descriptors::{self, Slot};
-use crate::clock;
-use crate::event::{Payload, Scene};
-use crate::handlers::whose;
-use crate::single_event_block::Single;
+use crate::events::event::{Payload, Scene};
+use crate::events::single_event_block::Single;
+use crate::program::clock;
+use crate::program::limits::largest_file;
+use crate::segment::borrowed_descriptors;
+use crate::segment::region::Slot;
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 use tare_log_segment::block::{Header, Kind, LARGEST};
@@ -51,7 +51,7 @@ fn write_block(
     ticks: u64,
     payload: Payload<'_>,
 ) -> Option<()> {
-    let (tid, name) = whose(scene);
+    let (tid, name) = scene.whose();
     let mut thread = [0; 16];
     for (place, half) in thread.chunks_exact_mut(8).zip(name) {
         place.copy_from_slice(&half.to_le_bytes());

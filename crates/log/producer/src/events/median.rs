@@ -2,27 +2,17 @@
 //! The events of a channel among which the median is looked for. They are this process's alone:
 //! what is not complete when it ends is no median.
 
-use crate::attach::pause;
-use crate::racy_init::agreed;
-use crate::region::Region;
-use crate::ring_ownership::is_alive;
+use crate::program::threads::hold;
+use crate::segment::median_window::Window;
+use crate::segment::racy_init::agreed;
+use crate::segment::region::Region;
 use core::slice;
-use core::sync::atomic::AtomicU32;
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+use core::sync::atomic::Ordering::Release;
 use tare_log_segment::ChannelId;
 use tare_shm::{Errno, memory};
 
 /// Of so many events at most.
 const MOST: usize = 1 << 16;
-
-/// What stands before the events.
-#[repr(C, align(16))]
-pub struct Window {
-    /// The thread that is at it.
-    holder: AtomicU32,
-    capacity: u32,
-    filled: u64,
-}
 
 /// Time and payload.
 type Event = (u64, i64);
@@ -66,25 +56,6 @@ fn put(events: &mut [Event], filled: &mut u64, n: usize, event: Event) -> Step {
     *filled = 0;
     let (_, middle, _) = events[..=place].select_nth_unstable(n / 2);
     Step::Complete(*middle)
-}
-
-/// Takes a lock in which the thread's number then stands; `false` where the own thread is at it
-/// already, which a signal handler has interrupted, or another one will not let go: two threads,
-/// each interrupted by a handler that wants the other's, would wait for each other for ever.
-pub fn hold(holder: &AtomicU32, tid: u32) -> bool {
-    const PATIENCE: u32 = 1000;
-    const MOST: u32 = 100 * PATIENCE;
-    for tries in 1..=MOST {
-        match holder.compare_exchange(0, tid, AcqRel, Acquire) {
-            Ok(_) => return true,
-            Err(other) if other == tid => return false,
-            Err(other) if tries % PATIENCE == 0 && !is_alive(other) => {
-                let _ = holder.compare_exchange(other, 0, AcqRel, Acquire);
-            }
-            Err(_) => pause(),
-        }
-    }
-    false
 }
 
 /// That of the channel, with room for `n` events.
@@ -135,14 +106,5 @@ mod tests {
         let region = Region::get_or_make().unwrap();
         let windows = (1..=1000).map(|n| window(region, 1, n).unwrap());
         assert_eq!(windows.collect::<std::collections::BTreeSet<_>>().len(), 11);
-    }
-
-    #[test]
-    fn who_is_at_it_is_not_let_in_again() {
-        let holder = AtomicU32::new(0);
-        assert!(hold(&holder, 7));
-        assert!(!hold(&holder, 7));
-        let alive = AtomicU32::new(tare_shm::syscall::gettid());
-        assert!(!hold(&alive, 7), "not for ever");
     }
 }

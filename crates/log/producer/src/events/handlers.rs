@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is done with an event that is not simply written into the ring.
 
-use crate::event::{Payload, Record, Scene};
-use crate::median::{self, Step};
-use crate::{clock, fox, ring_ownership, write_through};
+use crate::events::event::{Payload, Record, Scene};
+use crate::events::median::{self, Step};
+use crate::events::{fox, write_through};
+use crate::program::clock;
+use crate::segment::ring_ownership;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use tare_log_segment::Handler;
 use tare_log_segment::record::thread_record;
@@ -48,7 +50,7 @@ fn first_last(scene: &Scene<'_>, payload: Payload<'_>) {
     let is_noted = scene
         .process
         .last(scene.channel)
-        .is_some_and(|last| last.note(before, whose(scene), record.words(), record.bytes));
+        .is_some_and(|last| last.note(before, scene.whose(), record.words(), record.bytes));
     if !is_noted {
         scene.lose(now);
     }
@@ -103,7 +105,7 @@ pub fn close(scene: &Scene<'_>) {
         scene.put(scene.now(), Payload::Number(counted as i64));
     }
     if let Some(noted) = scene.process.noted(scene.channel) {
-        let (tid, name) = whose(scene);
+        let (tid, name) = scene.whose();
         if tid == noted.tid {
             scene.push(noted.record(), &[]);
         } else {
@@ -116,15 +118,4 @@ pub fn close(scene: &Scene<'_>) {
         }
     }
     scene.channel.seen.store(0, Relaxed);
-}
-
-/// The thread whose event it is, and its name.
-pub fn whose(scene: &Scene<'_>) -> (u32, [u64; 2]) {
-    if let Some(author) = scene.author.get() {
-        return (author.number, author.name);
-    }
-    scene.writer.ring().map_or((0, [0; 2]), |ring| {
-        let name = ring.owner_name.each_ref().map(|half| half.load(Relaxed));
-        (ring_ownership::tid(ring.owner.load(Relaxed)), name)
-    })
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Hands the segment to a collector, by its socket; and asks the kernel whether one has it.
 
-use crate::attach::descriptor;
-use crate::region::Region;
-use crate::settings::{self, PATH};
-use crate::warnings;
+use crate::program::settings::{self, PATH};
+use crate::program::warnings;
+use crate::segment::mapped::{attached, descriptor};
+use crate::segment::region::Region;
 use core::ffi::{c_int, c_short};
 use core::mem::{MaybeUninit, offset_of};
 use core::sync::atomic::Ordering::Relaxed;
@@ -193,7 +193,7 @@ pub fn is_served() -> bool {
 
 /// Wakes the collector, if it sleeps.
 pub fn wake() {
-    if let Some((_, process)) = crate::attach::attached() {
+    if let Some((_, process)) = attached() {
         process.bell.wake();
     }
 }

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What becomes of an event that the fast path has left over.
+
+pub mod event;
+mod fox;
+pub mod handlers;
+pub mod log;
+mod median;
+mod single_event_block;
+mod write_through;
