@@ -88,10 +88,9 @@ pub fn control(fd: c_int, command: c_int, call: impl FnOnce() -> c_int) -> c_int
 
 pub fn connect(fd: c_int, address: *const sockaddr, call: impl FnOnce() -> c_int) -> c_int {
     let Some((connection, _)) = state::tracked(fd) else { return call() };
-    // To no address at all: the connection ends.
-    let ends =
-        buffers::read_value(address).is_some_and(|to| c_int::from(to.sa_family) == libc::AF_UNSPEC);
-    if ends && connection.stage() != Stage::New {
+    // To no address at all: the connection ends, if there is one.
+    let is_none = |to: sockaddr| c_int::from(to.sa_family) == libc::AF_UNSPEC;
+    if connection.stage() != Stage::New && buffers::read_value(address).is_some_and(is_none) {
         closing::give_up(fd, connection);
         return call();
     }

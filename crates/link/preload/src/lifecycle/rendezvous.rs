@@ -62,7 +62,14 @@ fn is_in_vain(fd: c_int, connection: &Connection) -> bool {
         && connection.sends.load(Relaxed) < FEW_SENDS
         && connection.bytes.load(Relaxed) < MANY_BYTES
         && !state::is_eager()
-        && absence::is_likely(fd)
+        && (connection.is_absent.load(Relaxed) != 0 || is_absent(fd, connection))
+}
+
+/// Asked once: it costs two system calls.
+fn is_absent(fd: c_int, connection: &Connection) -> bool {
+    let is_likely = absence::is_likely(fd);
+    connection.is_absent.store(is_likely.into(), Relaxed);
+    is_likely
 }
 
 /// Remembers that a server which is waited for has not come, if it has sent since.

@@ -20,6 +20,8 @@ pub struct Connection {
     pub is_accepted: AtomicU32,
     /// Not 0: it has an option that the library cannot imitate.
     pub is_special: AtomicU32,
+    /// Not 0: its server was absent lately, when that was asked.
+    pub is_absent: AtomicU32,
     /// Forks when it was first seen.
     pub forks: AtomicU32,
     /// While it waits: the socket on which the other end may come, and looks at it.
@@ -139,6 +141,7 @@ unsafe impl tare_interpose::Connection for Connection {
             &self.is_found,
             &self.is_accepted,
             &self.is_special,
+            &self.is_absent,
             &self.forks,
             &self.listener,
             &self.looks,
