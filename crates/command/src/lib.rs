@@ -20,6 +20,7 @@ pub mod segments;
 mod signal_dispositions;
 mod signals;
 pub mod terminal;
+mod trust;
 
 pub use child::{Child, exit_code};
 pub use complaints::Complaints;
