@@ -29,9 +29,9 @@ if __name__ == "__main__":
             "sleep {port}",
             "--condition",
             "one=env:A=1",
-            folder / "way/plan",
+            f"{folder}/way/plan",
         ]
-        log = ["run", "--out", folder / "way/events", "--", "true"]
+        log = ["run", "--out", f"{folder}/way/events", "--", "true"]
         for command in ([sys.executable, "-m", "tare", *plan], [native("bin", "tare-log"), *log]):
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             print((done.stderr or done.stdout).splitlines()[0])

@@ -23,7 +23,7 @@ def victim(folder: Path) -> None:
     os.setuid(VICTIM)
     assert runtime_directory() == folder / "tare"
     print(runtime_directory_fault(), flush=True)
-    command = [folder / "tare-log", "run", "--out", folder / "events.log", "--", "true"]
+    command = [f"{folder}/tare-log", "run", "--out", f"{folder}/events.log", "--", "true"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
     print(done.stderr, end="", flush=True)
 
