@@ -41,6 +41,7 @@ def new_file(path: Path, within: int | None = None) -> Iterator[BinaryIO]:
             name = f".{path.name}.{secrets.token_hex(8)}"
             flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             descriptor = os.open(name, flags, PRIVATE, dir_fd=folder)
+            made = os.fstat(descriptor)
             try:
                 with os.fdopen(descriptor, "w+b") as file:
                     yield file
@@ -50,7 +51,7 @@ def new_file(path: Path, within: int | None = None) -> Iterator[BinaryIO]:
                 os.replace(name, path.name, src_dir_fd=folder, dst_dir_fd=folder)
             except BaseException:
                 with suppress(OSError):
-                    os.unlink(name, dir_fd=folder)
+                    remove(name, made, folder)
                 raise
     except OSError as error:
         error.filename = str(path)

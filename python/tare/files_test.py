@@ -88,6 +88,21 @@ def test_group_that_a_replaced_file_had_is_the_group_of_the_new_file(
     assert mode(path) == 0o600
 
 
+def test_file_that_another_program_puts_at_the_name_of_an_unfinished_one_stays(
+    tmp_path: Path,
+) -> None:
+    def fails() -> None:
+        with new_file(tmp_path / "report.html"):
+            (unfinished,) = tmp_path.iterdir()
+            unfinished.rename(tmp_path / "elsewhere")
+            unfinished.write_text("precious")
+            raise ValueError(unfinished)
+
+    with pytest.raises(ValueError, match=r"report\.html") as error:
+        fails()
+    assert error.value.args[0].read_text() == "precious"
+
+
 def test_link_at_the_path_is_replaced_and_not_followed(tmp_path: Path) -> None:
     victim, path = tmp_path / "victim", tmp_path / "report.html"
     victim.write_text("precious")
