@@ -10,6 +10,7 @@ mod file_watch;
 pub mod links;
 mod new_file;
 mod obstacle;
+mod permissions;
 pub mod preload;
 pub mod processes;
 pub mod program;
