@@ -15,6 +15,7 @@ from tare.errors import InputError
 
 PRIVATE = 0o600
 EVERYBODY = 0o666
+_ACCESS_LIST = "system.posix_acl_access"
 
 
 def replace(path: Path, text: str, within: int | None = None) -> None:
@@ -40,16 +41,17 @@ def new_file(path: Path, within: int | None = None) -> Iterator[BinaryIO]:
             name = f".{path.name}.{secrets.token_hex(8)}"
             flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             descriptor = os.open(name, flags, PRIVATE, dir_fd=folder)
+            made = os.fstat(descriptor)
             try:
                 with os.fdopen(descriptor, "w+b") as file:
                     yield file
                     file.flush()
-                    os.fchmod(file.fileno(), _mode(path.name, folder))
+                    _permit(file.fileno(), path.name, folder)
                     os.fsync(file.fileno())
                 os.replace(name, path.name, src_dir_fd=folder, dst_dir_fd=folder)
             except BaseException:
                 with suppress(OSError):
-                    os.unlink(name, dir_fd=folder)
+                    remove(name, made, folder)
                 raise
     except OSError as error:
         error.filename = str(path)
@@ -57,12 +59,14 @@ def new_file(path: Path, within: int | None = None) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def created(path: Path) -> Iterator[BinaryIO]:
+def created(path: Path, within: int | None = None) -> Iterator[BinaryIO]:
     """A new file, which is deleted again if the block ends with an error.
 
-    Raises FileExistsError if `path` exists, also as a link, else OSError.
+    `within` as in `new_file`. Raises FileExistsError if `path` exists, also as a link, else
+    OSError.
     """
-    with named(path), opened(path.parent) as folder:
+    place = nullcontext(within) if within is not None else opened(path.parent)
+    with named(path), place as folder:
         descriptor = regular_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, folder)
         try:
             # The descriptor stays for the comparison: a full disk is noticed when the file closes.
@@ -142,13 +146,49 @@ def mount_of(descriptor: int) -> str:
     return next(line for line in lines if line.startswith("mnt_id:")).split()[1]
 
 
-def _mode(name: str, folder: int) -> int:
-    """Permissions of the file that is replaced, if it is this user's; else the usual ones."""
+def _permit(descriptor: int, name: str, folder: int) -> None:
+    """Gives a new file the permissions of the file that it replaces, if that is this user's; else
+    the usual ones."""
+    mode = EVERYBODY & ~_umask()
     with suppress(FileNotFoundError):
-        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
-            return stat.S_IMODE(status.st_mode) & EVERYBODY
-    return EVERYBODY & ~_umask()
+        replaced = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        try:
+            status = os.fstat(replaced)
+            if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
+                mode = _kept(descriptor, replaced, status)
+        finally:
+            os.close(replaced)
+    os.fchmod(descriptor, mode)
+
+
+def _kept(descriptor: int, replaced: int, status: os.stat_result) -> int:
+    """Gives a new file the group and the access control list of another; returns its mode."""
+    mode = stat.S_IMODE(status.st_mode) & EVERYBODY
+    try:
+        if os.fstat(descriptor).st_gid != status.st_gid:
+            os.fchown(descriptor, -1, status.st_gid)
+        _keep_access_list(descriptor, f"/proc/self/fd/{replaced}")
+    except OSError:
+        # Its group, and the users of its list, are others now: they get what both had.
+        both = mode >> 3 & mode & 0o7
+        return mode & PRIVATE | both << 3 | both
+    return mode
+
+
+def _keep_access_list(descriptor: int, replaced: str) -> None:
+    """Gives a new file the access control list (acl(5)) of another, or none if that has none: what
+    its folder gave it says nothing of this file. Raises OSError."""
+    missing = (errno.ENODATA, errno.EOPNOTSUPP)
+    try:
+        os.setxattr(descriptor, _ACCESS_LIST, os.getxattr(replaced, _ACCESS_LIST))
+    except OSError as error:
+        if error.errno not in missing:
+            raise
+        try:
+            os.removexattr(descriptor, _ACCESS_LIST)
+        except OSError as none:
+            if none.errno not in missing:
+                raise
 
 
 def _umask() -> int:

@@ -3,12 +3,15 @@
 
 import os
 import stat
+import struct
 from pathlib import Path
 
 import pytest
 
 from tare.errors import InputError
 from tare.files import created, empty, new_file, opened, regular_file, remove, replace
+
+LIST = "system.posix_acl_access"
 
 
 def mode(path: Path) -> int:
@@ -35,6 +38,69 @@ def test_file_is_private_while_it_is_written_and_keeps_its_mode(tmp_path: Path) 
         assert mode(path) == 0o604
     finally:
         os.umask(before)
+
+
+def test_whoever_could_not_read_a_file_cannot_read_the_file_that_replaces_it(
+    tmp_path: Path,
+) -> None:
+    """Another group, or one more user of an access control list."""
+    path, group = tmp_path / "report.html", 1234
+    path.touch(0o600)
+    entries = [(1, 6, None), (2, 4, group), (4, 0, None), (16, 4, None), (32, 0, None)]
+    packed = [struct.pack("<HHI", *entry[:2], entry[2] or 2**32 - 1) for entry in entries]
+    access = struct.pack("<I", 2) + b"".join(packed)
+    try:
+        os.setxattr(path, LIST, access)
+    except OSError as error:
+        pytest.skip(f"no access control lists here: {error}")
+    replace(path, "new")
+    assert os.getxattr(path, LIST) == access
+
+    # A list that the folder gives to new files is not the file's.
+    os.removexattr(path, LIST)
+    path.chmod(0o640)
+    os.setxattr(tmp_path, "system.posix_acl_default", access)
+    replace(path, "new")
+    assert mode(path) == 0o640
+    with pytest.raises(OSError, match="No data available"):
+        os.getxattr(path, LIST)
+
+
+def test_group_that_a_replaced_file_had_is_the_group_of_the_new_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give files to a group of others")
+    path, group = tmp_path / "report.html", 65_531
+    path.touch()
+    os.chown(path, -1, group)
+    path.chmod(0o640)
+    replace(path, "new")
+    assert (path.stat().st_gid, mode(path)) == (group, 0o640)
+
+    # A user who is not in this group cannot keep it.
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "fchown", refuse)
+    replace(path, "newer")
+    assert path.stat().st_gid != group
+    assert mode(path) == 0o600
+
+
+def test_file_that_another_program_puts_at_the_name_of_an_unfinished_one_stays(
+    tmp_path: Path,
+) -> None:
+    def fails() -> None:
+        with new_file(tmp_path / "report.html"):
+            (unfinished,) = tmp_path.iterdir()
+            unfinished.rename(tmp_path / "elsewhere")
+            unfinished.write_text("precious")
+            raise ValueError(unfinished)
+
+    with pytest.raises(ValueError, match=r"report\.html") as error:
+        fails()
+    assert error.value.args[0].read_text() == "precious"
 
 
 def test_link_at_the_path_is_replaced_and_not_followed(tmp_path: Path) -> None:

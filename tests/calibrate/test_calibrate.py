@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.in_process import tare
 from tests.report.page import Page
 from tests.waiting import SECONDS, wait_for
 
+from tare.lab.result.file_ownership import require_trusted
 from tare.lab.run.calibration import Extent, calibrations, service_text
 from tare.native import native
 from tare.plan import load
@@ -287,3 +289,25 @@ def test_the_plans_ask_as_the_thesis_did(name: str) -> None:
     assert delays == [0, 50, 100, 200, 300, 400, 500]
     assert plan.calibration.requests == {"short": 1_300_000, "long": 27_000_000}
     assert plan.calibration.variable == "BUSY_WAIT_US"
+
+
+def test_folder_that_another_user_makes_after_the_check_gets_no_calibration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a folder such as /tmp."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can give files to another user")
+    plan, out, stranger = tmp_path / "plan.toml", tmp_path / "out", 65_533
+    plan.write_text(PLAN.format(busy=native("bin", "tare-load"), variable="BUSY"))
+
+    def checks(users: set[int], folder: Path) -> bool:
+        is_there = require_trusted(users, folder)
+        if not out.exists():
+            out.mkdir()
+            os.chown(out, stranger, -1)
+        return is_there
+
+    monkeypatch.setattr("tare.lab.result.file_ownership.require_trusted", checks)
+    done = tare("calibrate", str(plan), "--out", str(out))
+    assert f"{out}: belongs to user {stranger}" in done.stderr
+    assert not list(out.iterdir())

@@ -10,13 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.hostile.conftest import NOBODY, ROOT, says
+from tests.hostile.conftest import NOBODY, ROOT, VICTIM, says
 from tests.hostile.test_budgets import EVENTS, awaited, go_on, numbers
-from tests.log.conftest import compiled
+from tests.log.conftest import TARE_LOG, compiled
 from tests.log.test_failures import collecting, ended, started
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 __all__ = ["compiled"]
+LINKS = "tests.hostile.attacks.links_of_root"
 
 
 @contextmanager
@@ -39,6 +40,47 @@ def test_files_that_their_server_shows_as_roots_are_no_result_to_resume(open_to_
     command = ["unshare", "--mount", sys.executable, "-B", "-m", module, str(open_to_all)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
     assert f"{open_to_all}: was mounted by user {NOBODY}" in done.stdout
+
+
+def test_folder_that_its_server_shows_as_the_victims_is_no_runtime_directory(
+    open_to_all: Path,
+) -> None:
+    """Records in it have commands that tare clean runs."""
+    require_fuse()
+    session = open_to_all / "session"
+    (session / "tare").mkdir(parents=True)
+    shutil.copy(TARE_LOG, session)
+    os.chown(session, VICTIM, VICTIM)
+    module = "tests.hostile.attacks.runtime_directory"
+    command = ["unshare", "--mount", sys.executable, "-B", "-m", module, str(session)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=ROOT, check=True, timeout=SECONDS
+    )
+    refused = f"{session}/tare: in a file system that was mounted by user {NOBODY}."
+    python, native = done.stdout.splitlines()
+    assert python.startswith(refused)
+    assert native.startswith(f"tare-log: {refused}")
+
+
+def test_links_that_their_server_shows_as_roots_are_not_followed(
+    open_to_all: Path, tmp_path: Path
+) -> None:
+    require_fuse()
+    (tmp_path / "secret").write_text("secret")
+    command = ["unshare", "--mount", sys.executable, "-B", "-m", LINKS, open_to_all, tmp_path]
+    done = subprocess.run(
+        [str(word) for word in command],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=True,
+        timeout=SECONDS,
+    )
+    python, native = done.stdout.splitlines()
+    assert f"mounted by user {NOBODY}" in python
+    assert f"mounted by user {NOBODY}" in native
+    assert [file.name for file in tmp_path.iterdir()] == ["secret"]
+    assert (tmp_path / "secret").read_text() == "secret"
 
 
 def test_files_that_never_answer_do_not_stop_a_collector_nor_tare_ps(

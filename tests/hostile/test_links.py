@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Symbolic links, files and pipes of another user in a folder where a command of root works."""
 
+import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
-from tests.hostile.conftest import AS_NOBODY, NOBODY
+from tests.hostile.conftest import AS_NOBODY, NOBODY, VICTIM
 from tests.waiting import SECONDS, wait_for
 
 from tare.native import native
@@ -147,6 +151,101 @@ def test_no_result_passes_a_link_of_another_user(
     refuse(through_link, events, open_to_all, "is a symbolic link of")
     assert list(secret.iterdir()) == [secret / "planted"]
     assert (secret / "planted").read_text() == "secret"
+
+
+def test_link_of_another_user_without_an_id_is_not_followed_in_a_user_namespace(
+    events: Path, open_to_all: Path
+) -> None:
+    """There, all users without an ID have the same."""
+    secret = open_to_all / "secret"
+    secret.write_text("secret")
+    os.chown(secret, VICTIM, VICTIM)
+    plant(open_to_all / "planted", secret)
+    program = shutil.copy(LOG, open_to_all)
+    victim = ["setpriv", f"--reuid={VICTIM}", f"--regid={VICTIM}", "--clear-groups"]
+    export = ["export", "--to", "chrome", "--out", "planted", shutil.copy(events, open_to_all)]
+    done = subprocess.run(
+        [*victim, "unshare", "--user", program, *export],
+        cwd=open_to_all,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS,
+    )
+    assert f"it is a symbolic link of user {NOBODY}" in done.stderr
+    assert secret.read_text() == "secret"
+
+
+def test_no_socket_is_made_behind_a_link_of_another_user(open_to_all: Path, tmp_path: Path) -> None:
+    """A collector deletes its socket at the end, and the link could lead elsewhere then."""
+    plant(open_to_all / "way", tmp_path)
+    command = [LOG, "collect", "--socket", "way/socket"]
+    done = subprocess.run(
+        command, cwd=open_to_all, capture_output=True, text=True, check=False, timeout=SECONDS
+    )
+    assert done.returncode == 2
+    assert f"--socket way/socket: it is a symbolic link of user {NOBODY}" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@contextmanager
+def jaeger() -> Iterator[str]:
+    """A server with one trace."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Jaeger) as server:
+        Thread(target=server.serve_forever).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+
+
+class Jaeger(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        span = {"traceID": "1", "spanID": "2", "operationName": "one", "startTime": 1}
+        span |= {"duration": 1, "processID": "p", "references": [], "tags": []}
+        trace = {"traceID": "1", "spans": [span], "processes": {"p": {"serviceName": "one"}}}
+        body = json.dumps({"data": [trace]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+PYTHON: dict[str, tuple[str, ...]] = {
+    "init": ("init", "--service", "sleep {port}", "--condition", "one=env:A=1", "way/planted"),
+    "fetch": ("spans", "fetch", "SERVER", "--service", "one", "--out", "way/planted"),
+    "history": ("compare", "FIRST", "SECOND", "--history", "way/planted"),
+}
+"""Commands in Python that write to a file or folder `planted`."""
+
+
+@cases(PYTHON)
+def test_no_output_of_python_passes_a_link_of_another_user(
+    words: tuple[str, ...], open_to_all: Path, tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    plant(open_to_all / "way", secret)
+    for name in ("first", "second"):
+        times = "\n".join(str(1_000_000 + place) for place in range(100))
+        (tmp_path / f"{name}.csv").write_text(f"duration_ns\n{times}\n")
+    with jaeger() as server:
+        places = {"SERVER": server, "FIRST": tmp_path / "first.csv"}
+        places["SECOND"] = tmp_path / "second.csv"
+        done = subprocess.run(
+            [sys.executable, "-m", "tare", *(str(places.get(word, word)) for word in words)],
+            cwd=open_to_all,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=SECONDS,
+        )
+    assert f"passes a symbolic link of user {NOBODY}" in done.stderr
+    assert done.returncode == 2
+    assert not list(secret.iterdir())
 
 
 @cases(WRITTEN)

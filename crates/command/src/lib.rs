@@ -10,6 +10,7 @@ mod file_watch;
 pub mod links;
 mod new_file;
 mod obstacle;
+mod permissions;
 pub mod preload;
 pub mod processes;
 pub mod program;
@@ -20,6 +21,7 @@ pub mod segments;
 mod signal_dispositions;
 mod signals;
 pub mod terminal;
+mod trust;
 
 pub use child::{Child, exit_code};
 pub use complaints::Complaints;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Symbolic links and files of other users, and where open files are.
 
+use crate::trust;
 use rustix::fs::{self, FileType, Mode, OFlags, PROC_SUPER_MAGIC, ResolveFlags};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -11,16 +12,19 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-const ROOT: u32 = 0;
-
 /// The kernel follows so many symbolic links in a path (path_resolution(7)).
 const LINKS: usize = 40;
 
-fn accept(user: u32, what: &str) -> io::Result<()> {
-    if [ROOT, rustix::process::geteuid().as_raw()].contains(&user) {
-        return Ok(());
+/// An error unless this file is root's or our own, whatever a server of FUSE says.
+fn accept(file: &OwnedFd, what: &str) -> io::Result<()> {
+    let refuse = |what: &str, user: u32| {
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("it {what} user {user}")))
+    };
+    if let Some(user) = trust::untrusted_server(file)? {
+        return refuse("is in a file system that was mounted by", user);
     }
-    Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("it {what} user {user}")))
+    let user = fs::fstat(file)?.st_uid;
+    if trust::is_trusted(user) { Ok(()) } else { refuse(what, user) }
 }
 
 /// An error if another user, not root, owns an open file: that user may have put it there to read
@@ -35,7 +39,7 @@ fn check_owner(file: &OwnedFd) -> io::Result<()> {
     if is_same(&io::stdout()) || is_same(&io::stderr()) {
         return Ok(());
     }
-    accept(status.st_uid, "belongs to")
+    accept(file, "belongs to")
 }
 
 /// The path without links, also where there is nothing yet. A link of another user is an error: who
@@ -77,7 +81,7 @@ fn followed(path: &Path, is_end: bool) -> io::Result<Option<PathBuf>> {
     if !FileType::from_raw_mode(status.st_mode).is_symlink() {
         return Ok(None);
     }
-    accept(status.st_uid, "is a symbolic link of")?;
+    accept(&link, "is a symbolic link of")?;
     let next = PathBuf::from(OsString::from_vec(fs::readlinkat(&link, "", [])?.into_bytes()));
     let is_path = || {
         let (here, there) = (path.metadata().ok()?, path.parent()?.join(&next).metadata().ok()?);

@@ -3,6 +3,7 @@
 //! other users may write.
 
 use crate::links;
+use crate::permissions::{permit, umask};
 use rustix::fs::{self, AtFlags, Mode, OFlags};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -13,8 +14,8 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-const PRIVATE: u32 = 0o600;
-const EVERYBODY: u32 = 0o666;
+pub(crate) const PRIVATE: u32 = 0o600;
+pub(crate) const EVERYBODY: u32 = 0o666;
 /// How a directory is opened: its descriptor stays the same directory's under any name.
 const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -78,7 +79,7 @@ impl NewFile {
     /// The same for who cannot wait for the disk: after a power failure it may be empty.
     pub fn finish_unsynced(mut self) -> io::Result<()> {
         if let Some(Place { folder, hidden, name }) = &self.place {
-            fs::fchmod(&self.file, mode(folder, name))?;
+            permit(&self.file, folder, name)?;
             fs::renameat(folder, hidden, folder, name)?;
         }
         self.place = None;
@@ -229,23 +230,6 @@ fn is_empty(directory: &OwnedFd) -> io::Result<bool> {
 /// A name that nobody can guess.
 pub(crate) fn hidden() -> OsString {
     format!(".tare-{:016x}", RandomState::new().hash_one(())).into()
-}
-
-/// Permissions of the file that is replaced, if it is this user's; else the usual ones.
-fn mode(folder: &OwnedFd, name: &OsStr) -> Mode {
-    let replaced = fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok().filter(|status| {
-        fs::FileType::from_raw_mode(status.st_mode).is_file()
-            && status.st_uid == rustix::process::geteuid().as_raw()
-    });
-    let mode = replaced.map_or_else(|| EVERYBODY & !umask(), |status| status.st_mode & EVERYBODY);
-    Mode::from_raw_mode(mode)
-}
-
-/// From /proc, since it can be asked for only by changing it for all threads.
-fn umask() -> u32 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
-    line.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o777 & !PRIVATE)
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The runtime directory, which has the sockets of collectors. Only its user can write to it.
 
-use crate::Failure;
+use crate::{Failure, trust};
 use std::env;
-use std::fs::{self, DirBuilder, Metadata, Permissions};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Root's directory. Programs of all users can reach the sockets in it.
@@ -37,19 +38,41 @@ pub fn directory() -> Result<PathBuf, Failure> {
 /// `$XDG_RUNTIME_DIR` if this user owns it.
 fn session_directory(user: u32) -> Option<PathBuf> {
     let path = PathBuf::from(env::var_os("XDG_RUNTIME_DIR")?);
-    let status = path.symlink_metadata().ok()?;
+    let place = find(&path).ok()?;
+    if trust::untrusted_server(&place).ok()?.is_some() {
+        return None;
+    }
+    let status = place.metadata().ok()?;
     (path.is_absolute() && status.is_dir() && status.uid() == user).then_some(path)
+}
+
+/// What is at a path itself, not behind a link; it cannot be read.
+fn find(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW).open(path)
 }
 
 /// Creates the directory; returns what is wrong with an existing one.
 fn create(path: &Path, mode: u32, user: u32) -> io::Result<Option<String>> {
-    match DirBuilder::new().mode(mode).create(path) {
-        // The umask may have removed bits.
-        Ok(()) => fs::set_permissions(path, Permissions::from_mode(mode))?,
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+    let is_new = match DirBuilder::new().mode(mode).create(path) {
+        Ok(()) => true,
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => false,
         Err(error) => return Err(error),
+    };
+    let place = find(path)?;
+    // First, for a server of FUSE shows what owner it wants, or never answers.
+    if let Some(server) = trust::untrusted_server(&place)? {
+        return Ok(Some(format!(
+            "in a file system that was mounted by user {server}. Unmount it, or set \
+             XDG_RUNTIME_DIR to a directory that you own"
+        )));
     }
-    Ok(fault(&path.symlink_metadata()?, mode, user))
+    let fault = fault(&place.metadata()?, mode, user);
+    if is_new && fault.is_none() {
+        // The umask may have removed bits.
+        let place = format!("/proc/self/fd/{}", place.as_raw_fd());
+        fs::set_permissions(place, Permissions::from_mode(mode))?;
+    }
+    Ok(fault)
 }
 
 fn fault(status: &Metadata, mode: u32, user: u32) -> Option<String> {

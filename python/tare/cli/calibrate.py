@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -98,6 +98,10 @@ def calibrate(
     # Before hours are spent, not after.
     require_extra("scipy", "scipy.stats", "tare calibrate")
     if resume is None:
+        with suppress(OSError):  # `begin` says why.
+            folder.mkdir(parents=True, exist_ok=True)
+        # In a folder such as /tmp, another user may have made it meanwhile. Nobody can now.
+        require_trusted(users, resolved(users, folder))
         extent.begin(folder)
     measure(parts, folder, resume is not None)
     found = judged(plan, parts, folder, extent.blocks)

@@ -16,6 +16,7 @@ from tare.cli.shared.options import with_groups
 from tare.errors import InputError
 from tare.files import created
 from tare.terminal import printable
+from tare.trust import trusted_folder
 
 
 def register(app: typer.Typer) -> None:
@@ -79,7 +80,8 @@ def _create(file: Path, text: str) -> None:
     with ExitStack() as stack:
         try:
             data = text.encode()
-            opened = stack.enter_context(created(file))
+            folder = stack.enter_context(trusted_folder(file.parent))
+            opened = stack.enter_context(created(file, folder))
         except UnicodeEncodeError as error:
             raise InputError(f"{file}: not UTF-8: {text[error.start]!r}; use UTF-8") from error
         except OSError as error:

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from tare.errors import InputError
 from tare.files import regular_file, replace
@@ -28,11 +29,17 @@ from tare.running.directory import (
 from tare.running.programs import start_ticks
 
 LIMIT_S = 60
+_MOST_BYTES = 1 << 20
+_FIRST_PID_NAMESPACE = 0xEFFFFFFC
+"""PROC_PID_INIT_INO of Linux: from there all processes of the machine can be seen."""
 
 
 @dataclass(frozen=True)
 class Made:
     """One container or bridge."""
+
+    # A newer Tare may mean more than is understood here.
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     type: str
     name: str
@@ -42,12 +49,18 @@ class Made:
     """When this process started, in clock ticks after boot."""
     undo: Sequence[Sequence[str]]
     """The commands that remove it. They succeed, too, if it was not made or is removed already."""
+    namespace: int = 0
+    """The PID namespace of its owner, by its inode: containers may share the runtime directory. It
+    is 0 in records of an older Tare."""
 
     @property
     def in_use(self) -> bool:
-        """Whether its owner lives."""
+        """Whether its owner lives, or may live where this process cannot see it."""
         with suppress(OSError, ValueError, IndexError):
-            return start_ticks(self.owner) == self.owner_start
+            own = _pid_namespace("self")
+            if self.namespace in (0, own):
+                return start_ticks(self.owner) == self.owner_start
+            return own != _FIRST_PID_NAMESPACE or self.namespace in _pid_namespaces()
         return False
 
 
@@ -71,7 +84,8 @@ def record(kind: str, name: str, undo: Sequence[Sequence[str]]) -> Record:
     Raises InputError if another user can write to the directory of records.
     """
     make_runtime_directory()
-    made = Made(kind, name, os.getpid(), start_ticks(os.getpid()), undo)
+    namespace = _pid_namespace("self")
+    made = Made(kind, name, os.getpid(), start_ticks(os.getpid()), undo, namespace)
     with _opened_folder(create=True) as folder:
         path = _folder() / f"{name}.json"
         replace(path, json.dumps(asdict(made)), folder)
@@ -91,7 +105,7 @@ def remove_abandoned() -> Iterator[Path]:
         for path, made in _records(folder):
             if made.in_use:
                 continue
-            with suppress(OSError, subprocess.SubprocessError):
+            with suppress(OSError, ValueError, subprocess.SubprocessError):
                 for words in made.undo:
                     subprocess.run(words, capture_output=True, timeout=LIMIT_S, check=True)
                 os.unlink(path.name, dir_fd=folder)
@@ -117,10 +131,29 @@ def _opened_folder(create: bool = False) -> Iterator[int]:
             yield folder
 
 
+def _pid_namespace(process: str) -> int:
+    return Path(f"/proc/{process}/ns/pid").stat().st_ino
+
+
+def _pid_namespaces() -> set[int]:
+    """Of all processes that this user may look into."""
+    found = set()
+    for process in Path("/proc").iterdir():
+        with suppress(OSError):
+            if process.name.isdecimal():
+                found.add(_pid_namespace(process.name))
+    return found
+
+
 def _records(folder: int) -> Iterator[tuple[Path, Made]]:
+    """Those that are understood: a full disk, or another program, may have damaged others."""
+    from pydantic import TypeAdapter
+
+    known = TypeAdapter(Made)
     names = (name for name in os.listdir(folder) if name.endswith(".json"))
     for path in sorted(_folder() / name for name in names):
-        with suppress(OSError, InputError, ValueError, TypeError):
+        with suppress(OSError, InputError, ValueError):
             with os.fdopen(regular_file(path, os.O_RDONLY, folder), "rb") as file:
-                made = Made(**json.loads(file.read()))
-            yield path, made
+                made = known.validate_json(file.read(_MOST_BYTES), strict=True)
+            if all(made.undo):
+                yield path, made

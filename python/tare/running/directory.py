@@ -9,11 +9,13 @@ from pathlib import Path
 
 from tare.errors import InputError
 from tare.files import opened
+from tare.trust import is_trusted, server_of
 
 ROOTS = Path("/run/tare")
 """Root's directory. Every user may reach the sockets in it."""
 FOR_ALL = 0o755
 OWN = 0o700
+_ITSELF = os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def make_runtime_directory() -> Path:
@@ -21,11 +23,13 @@ def make_runtime_directory() -> Path:
 
     Raises InputError as `opened_runtime_directory` does.
     """
-    path = runtime_directory()
+    path, is_new = runtime_directory(), False
     with suppress(FileExistsError):
         path.mkdir(_mode(path))
-        path.chmod(_mode(path))  # whatever the umask is
-    with opened_runtime_directory():
+        is_new = True
+    with opened_runtime_directory() as descriptor:
+        if is_new:
+            os.fchmod(descriptor, _mode(path))  # whatever the umask is
         return path
 
 
@@ -45,13 +49,13 @@ def opened_own(path: Path, mode: int, within: int | None = None) -> Iterator[int
     """The descriptor of a directory that only this user can write to.
 
     `mode` has the permissions that it may have. `within` is the descriptor of its parent. Raises
-    InputError if it is a link, or if another user owns it or can write to it.
+    InputError if it is a link, or if another user owns it, can write to it or has mounted it.
     """
     name = path if within is None else path.name
     # O_PATH also opens what another user does not let this user read.
-    descriptor = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=within)
+    descriptor = os.open(name, os.O_PATH | _ITSELF, dir_fd=within)
     try:
-        if fault := _fault(os.fstat(descriptor), mode):
+        if fault := _fault(descriptor, mode):
             raise InputError(f"{path}: {fault}")
         with opened(Path(f"/proc/self/fd/{descriptor}")) as directory:
             yield directory
@@ -76,18 +80,38 @@ def runtime_directory() -> Path:
         return ROOTS if ROOTS.parent.is_dir() else Path("/tmp/tare-0")
     session = Path(os.environ.get("XDG_RUNTIME_DIR") or ".")
     with suppress(OSError):
-        status = session.lstat()
-        if session.is_absolute() and stat.S_ISDIR(status.st_mode) and status.st_uid == user:
-            return session / "tare"
+        descriptor = os.open(session, os.O_PATH | _ITSELF)
+        try:
+            is_own = _untrusted_server(descriptor) is None and _is_own_folder(descriptor)
+            if session.is_absolute() and is_own:
+                return session / "tare"
+        finally:
+            os.close(descriptor)
     return Path(f"/tmp/tare-{user}")
+
+
+def _is_own_folder(descriptor: int) -> bool:
+    status = os.fstat(descriptor)
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+
+
+def _untrusted_server(descriptor: int) -> int | None:
+    server = server_of(descriptor)
+    return None if server is None or is_trusted(server) else server
 
 
 def _mode(path: Path) -> int:
     return FOR_ALL if path == ROOTS else OWN
 
 
-def _fault(status: os.stat_result, mode: int) -> str | None:
-    user = os.geteuid()
+def _fault(descriptor: int, mode: int) -> str | None:
+    # First, for a server of FUSE shows what owner it wants, or never answers.
+    if (server := _untrusted_server(descriptor)) is not None:
+        return (
+            f"in a file system that was mounted by user {server}. Unmount it, or set"
+            " XDG_RUNTIME_DIR to a directory that you own"
+        )
+    status, user = os.fstat(descriptor), os.geteuid()
     if not stat.S_ISDIR(status.st_mode):
         return "not a directory; remove it"
     if status.st_uid != user:

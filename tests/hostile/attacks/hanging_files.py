@@ -22,8 +22,8 @@ NOBODY = 65_534
 HEADER = struct.Struct("<IIQQ")
 ANSWER = struct.Struct("<IiQ")
 ATTRIBUTES = struct.Struct("<6Q10I")
-LOOKUP, FORGET, GETATTR, OPEN, READ, WRITE = 1, 2, 3, 14, 15, 16
-FLUSH, INIT, INTERRUPT, BATCH_FORGET = 25, 26, 36, 42
+LOOKUP, FORGET, GETATTR, READLINK, OPEN, READ, WRITE = 1, 2, 3, 5, 14, 15, 16
+STATFS, FLUSH, INIT, INTERRUPT, BATCH_FORGET = 17, 25, 26, 36, 42
 NEVER_ANSWERED = (FORGET, WRITE, FLUSH, INTERRUPT, BATCH_FORGET)
 ROOT, FILE = 1, 2
 LINK = "memfd:tare-log (deleted)"
@@ -32,8 +32,9 @@ DETACH = 2
 PDEATHSIG = 1
 
 
-def attributes(inode: int, owner: int = NOBODY) -> bytes:
-    mode = 0o40755 if inode == ROOT else 0o100666
+def attributes(inode: int, owner: int = NOBODY, mode: int = 0o100666) -> bytes:
+    if inode == ROOT:
+        mode = 0o40755 if owner == NOBODY else 0o40700
     size = mmap.PAGESIZE
     return ATTRIBUTES.pack(inode, size, *[0] * 7, mode, 1, owner, owner, 0, size, 0)[:88]
 
@@ -48,16 +49,22 @@ def mount(folder: str) -> int:
     return device
 
 
-def serve(device: int, owner: int = NOBODY, hangs: bool = True) -> None:
-    """Answers until the test ends, however it does: who waits for an answer gets an error then."""
+def serve(device: int, owner: int = NOBODY, hangs: bool = True, link: str = "") -> None:
+    """Answers until the test ends, however it does: who waits for an answer gets an error then.
+
+    Every file is a symbolic link if `link` says where it leads.
+    """
     ctypes.CDLL(None).prctl(PDEATHSIG, signal.SIGKILL)
     signal.alarm(2 * SECONDS)
+    mode = 0o120777 if link else 0o100666
     while True:
         request = os.read(device, 1 << 20)
         _, operation, number, inode = HEADER.unpack_from(request)
         answers = {
-            LOOKUP: struct.pack("<5Q", FILE, 0, 0, 0, 0) + attributes(FILE, owner),
-            GETATTR: struct.pack("<2Q", 0, 0) + attributes(inode, owner),
+            LOOKUP: struct.pack("<5Q", FILE, 0, 0, 0, 0) + attributes(FILE, owner, mode),
+            GETATTR: struct.pack("<2Q", 0, 0) + attributes(inode, owner, mode),
+            READLINK: os.fsencode(link),
+            STATFS: bytes(80),
             OPEN: struct.pack("<2Q", 7, 0),
             READ: bytes(mmap.PAGESIZE),
             INIT: struct.pack("<4I2H3I", 7, 31, 1 << 16, 0, 10, 10, 1 << 16, 1, 0) + bytes(32),

@@ -18,15 +18,9 @@ from pathlib import Path
 from tare.errors import InputError
 from tare.files import mount_of
 from tare.plan import Plan
-from tare.proc import proc_lines
+from tare.trust import MOST_LINKS, ROOT, maps_all_users, overflow_user, server_of_mount
 
-ROOT = 0
-UID_MAP = Path("/proc/self/uid_map")
-OVERFLOW = Path("/proc/sys/kernel/overflowuid")
-MOUNTS = Path("/proc/self/mountinfo")
 WORK = "work"
-MOST_LINKS = 40
-"""As many as the kernel follows."""
 
 
 def require_trusted(users: Set[int], folder: Path) -> bool:
@@ -60,7 +54,8 @@ def resolved(users: Set[int], folder: Path) -> Path:
             found = path
             continue
         target, user = link
-        if user not in users:
+        known = users if _is_shared(path.parent.stat()) else users | unmapped_users()
+        if user not in known:
             raise InputError(
                 f"{path}: is a symbolic link of user {user}; name a folder of your own with --out"
             )
@@ -91,7 +86,7 @@ def trusted(plan: Plan) -> set[int]:
     users = known_users()
     if plan.has_file:
         users.add(plan.folder.stat().st_uid)
-    return users
+    return users - unmapped_users()
 
 
 def known_users() -> set[int]:
@@ -100,25 +95,33 @@ def known_users() -> set[int]:
     caller = os.environ.get("SUDO_UID", "")
     if os.geteuid() == ROOT and caller.isdecimal():
         users.add(int(caller))
-    if UID_MAP.read_text(encoding="utf-8").split()[1:] != ["0", str(2**32 - 1)]:
-        # In a user namespace the machine's root is one of those without an ID.
-        users.add(int(OVERFLOW.read_text(encoding="utf-8")))
-    return users
+    return users - unmapped_users()
+
+
+def unmapped_users() -> set[int]:
+    """The ID of all users without an ID in this user namespace, if there are such users.
+
+    The machine's root is one of them, so folders above a result may have this ID, but in no folder
+    such as /tmp, where any user can make them.
+    """
+    return set() if maps_all_users() else {overflow_user()}
 
 
 def _check_way(users: Set[int], folder: Path, way: Iterable[Path]) -> int | None:
     """Raises InputError if others than `users` could change what is on the way to a folder; the
     device of the last, None if there is nothing."""
     device, above = None, None
+    known = users | unmapped_users()
     for path in way:
         try:
             status, mount = _look(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        _check(users, path, folder, status)
+        _check(known if path in folder.parents else users, path, folder, status)
         if above is not None and mount != above:
             _check_mount(users, path, folder, mount)
         device, above = status.st_dev, mount
+        known = users if _is_shared(status) else users | unmapped_users()
     return device
 
 
@@ -135,7 +138,7 @@ def _check(users: Set[int], path: Path, folder: Path, status: os.stat_result) ->
     if stat.S_ISLNK(status.st_mode):
         raise InputError(f"{path}: is a symbolic link; put the file or folder itself there")
     # In a folder such as /tmp, others can add files, but not replace what leads to the folder.
-    is_shared = bool(status.st_mode & stat.S_ISVTX) and path in folder.parents
+    is_shared = _is_shared(status) and path in folder.parents
     if status.st_uid not in users:
         change = f"belongs to user {status.st_uid}, which could change what tare runs and writes"
         raise _refused(path, folder, change)
@@ -145,20 +148,18 @@ def _check(users: Set[int], path: Path, folder: Path, status: os.stat_result) ->
 
 def _check_mount(users: Set[int], path: Path, folder: Path, mount: str) -> None:
     """A file system of FUSE shows what owners its server wants."""
-    for line in proc_lines(MOUNTS.read_bytes()):
-        place, _, file_system = line.partition(" - ")
-        if place.split(" ")[0] != mount:
-            continue
-        kind, *_, options = file_system.split(" ")
-        users_of = [option for option in options.split(",") if option.startswith("user_id=")]
-        if not kind.startswith("fuse") or not users_of:
-            return
-        user = int(users_of[0].removeprefix("user_id="))
-        if user not in users:
-            change = f"was mounted by user {user}, which could change what tare runs and writes"
-            raise _refused(path, folder, change)
-        return
-    raise _refused(path, folder, "was unmounted while it was looked at")
+    try:
+        user = server_of_mount(mount)
+    except OSError as error:
+        raise _refused(path, folder, str(error.strerror)) from error
+    if user is not None and user not in users:
+        change = f"was mounted by user {user}, which could change what tare runs and writes"
+        raise _refused(path, folder, change)
+
+
+def _is_shared(status: os.stat_result) -> bool:
+    """Whether it is a folder such as /tmp."""
+    return bool(status.st_mode & stat.S_ISVTX)
 
 
 def _refused(path: Path, folder: Path, change: str) -> InputError:

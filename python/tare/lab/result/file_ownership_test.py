@@ -9,13 +9,14 @@ from unittest.mock import Mock
 
 import pytest
 
+from tare import trust
 from tare.errors import InputError
 from tare.lab import carry_out
-from tare.lab.result import file_ownership
 from tare.lab.result.file_ownership import require_trusted, resolved, trusted
 from tare.lab.result.folder import ResultFolder
 from tare.lab.run import experiment, resume
 from tare.plan import parse
+from tare.trust import overflow_user
 
 STRANGER = 65_533
 PLAN = """
@@ -106,16 +107,29 @@ def test_whoever_may_run_commands_anyway_is_trusted(
 def test_the_machines_root_is_trusted_in_a_user_namespace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where it has no ID: `/` belongs to the overflow ID there."""
-    nobody = int(file_ownership.OVERFLOW.read_text())
+    """Where it has no ID: `/` belongs to the overflow ID there, as do folders of all others. So
+    these are trusted above a result only, and not in a folder such as /tmp."""
+    nobody = overflow_user()
     os.chown(tmp_path, nobody, -1)
     plan = parse(PLAN, "plan.toml", Path("/"))
     with pytest.raises(InputError, match=f"belongs to user {nobody}"):
         require_trusted(trusted(plan), tmp_path)
     uid_map = tmp_path / "uid_map"
     uid_map.write_text("         0       1000          1\n")
-    monkeypatch.setattr(file_ownership, "UID_MAP", uid_map)
+    monkeypatch.setattr(trust, "UID_MAP", uid_map)
     require_trusted(trusted(plan), tmp_path / "result")
+    with pytest.raises(InputError, match=f"belongs to user {nobody}"):
+        require_trusted(trusted(plan), tmp_path)
+    shared = tmp_path / "shared"
+    (shared / "others").mkdir(parents=True)
+    shared.chmod(0o1777)
+    os.chown(shared / "others", nobody, -1)
+    with pytest.raises(InputError, match=f"others: belongs to user {nobody}"):
+        require_trusted(trusted(plan), shared / "others" / "result")
+    (shared / "link").symlink_to(tmp_path)
+    os.chown(shared / "link", nobody, -1, follow_symlinks=False)
+    with pytest.raises(InputError, match=f"link: is a symbolic link of user {nobody}"):
+        resolved(trusted(plan), shared / "link" / "result")
 
 
 def test_everybodys_folder_is_refused_unless_it_is_sticky(

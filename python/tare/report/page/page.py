@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tare.files import opened, replace
+from tare.files import replace
 from tare.report import pictures, tables, words
 from tare.report.page import markdown
 from tare.report.page.cards import first_screen
@@ -36,6 +36,7 @@ from tare.report.sections import (
     waterfalls,
 )
 from tare.report.sections.sections import Section, in_groups
+from tare.trust import trusted_folder
 from tare.untrusted import PLAN_BYTES, read_bytes
 
 if TYPE_CHECKING:
@@ -62,8 +63,8 @@ def write(folder: Path, known: "tuple[Experiment, Looks] | None" = None) -> Path
     with ExitStack() as stack:
         with readable(folder):
             # Meanwhile its owner can put another folder, or a link, in its place.
-            same = stack.enter_context(opened(folder)) if folder.is_dir() else None
-            content = _content(read(folder, known))
+            same = stack.enter_context(trusted_folder(folder)) if folder.is_dir() else None
+            content = _content(read(folder, known, same))
         for name, escape in ((HTML, True), (MARKDOWN, False)):
             text = templates(escape).get_template(f"{name}.j2").render(content)
             replace(folder / name, text, within=same)

@@ -16,8 +16,9 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tare.errors import InputError
-from tare.files import opened, regular_file
+from tare.files import regular_file
 from tare.samples.formats.lines import lines
+from tare.trust import trusted_folder
 from tare.verdict.words import count, percent
 
 if TYPE_CHECKING:
@@ -162,13 +163,12 @@ def remember(folder: Path, judgement: Judgement, labels: Mapping[str, str]) -> S
 @contextmanager
 def _held(folder: Path) -> Iterator[BinaryIO]:
     """The history's file, locked; the kernel lets go of it when this process ends, however."""
-    folder.mkdir(parents=True, exist_ok=True)
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
-    with opened(folder) as directory:
-        try:
+    try:
+        with trusted_folder(folder, create=True) as directory:
             descriptor = regular_file(folder / NAME, flags, directory)
-        except InputError as error:
-            raise InputError(f"{error}; choose another folder with --history") from error
+    except InputError as error:
+        raise InputError(f"{error}; choose another folder with --history") from error
     with os.fdopen(descriptor, "a+b") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield file

@@ -140,11 +140,14 @@ class Result:
         return self.verdicts.notes
 
 
-def read(folder: Path, known: "tuple[Experiment, Looks] | None" = None) -> Result:
+def read(
+    folder: Path, known: "tuple[Experiment, Looks] | None" = None, within: int | None = None
+) -> Result:
     """Reads a result folder, as far as it is not `known`; judges it first if this Tare has not.
 
-    A run is valid where its samples and the judge say so too. Raises InputError where the folder is
-    no result.
+    `within` is the descriptor of the folder: its owner may put another folder in its place. A run
+    is valid where its samples and the judge say so too. Raises InputError where the folder is no
+    result.
     """
     from tare.samples.read.measured import read_with_looks
     from tare.verdict import without_bad_runs
@@ -155,7 +158,7 @@ def read(folder: Path, known: "tuple[Experiment, Looks] | None" = None) -> Resul
     verdicts = read_verdicts(folder)
     if verdicts is not None and verdicts.judged_by != this_tare():
         verdicts = _of_another_tare(verdicts, experiment)
-    verdicts = verdicts or _judge(experiment, folder)
+    verdicts = verdicts or _judge(experiment, folder, within)
     by_rank = sorted(experiment.runs, key=lambda run: run.span == REQUEST)
     whole = {run.run: run for run in by_rank}
     manifest.runs = [
@@ -176,14 +179,14 @@ def _of_another_tare(verdicts: Verdicts, experiment: "Experiment") -> Verdicts |
     return verdicts.model_copy(update={"warnings": (*verdicts.warnings, warning)})
 
 
-def _judge(experiment: "Experiment", folder: Path) -> Verdicts:
+def _judge(experiment: "Experiment", folder: Path, within: int | None) -> Verdicts:
     from tare.verdict import Judgement, judge
 
     try:
         judgement = judge(experiment)
     except InputError as error:  # a result with nothing to compare still has a report
         judgement = Judgement((), experiment.warnings).warned(f"not judged: {error}")
-    write_verdicts(folder, judgement)
+    write_verdicts(folder, judgement, within)
     found = read_verdicts(folder)
     assert found is not None
     return found

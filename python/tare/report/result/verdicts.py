@@ -175,10 +175,11 @@ def stored_verdicts(folder: Path) -> dict[str, Any]:
     return dict(read_json(folder / VERDICTS, MOST_BYTES))
 
 
-def write_verdicts(folder: Path, judgement: "Judgement") -> None:
-    """Replaces the verdicts of a result folder. Raises OSError with the name of the file."""
+def write_verdicts(folder: Path, judgement: "Judgement", within: int | None = None) -> None:
+    """Replaces the verdicts of a result folder; `within` is its descriptor. Raises OSError with the
+    name of the file."""
     text = json.dumps({"judged_by": this_tare(), **judgement.to_json()}, indent=2)
-    replace(folder / VERDICTS, f"{text}\n")
+    replace(folder / VERDICTS, f"{text}\n", within)
 
 
 def this_tare() -> str:

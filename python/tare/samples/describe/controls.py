@@ -77,9 +77,9 @@ def remember(experiment: str, outcomes: Iterable[Outcome]) -> str | None:
 def standing() -> tuple[int, int]:
     """How many controls raised an alarm, and of how many: one an experiment and environment."""
     try:
-        with _path().open("rb") as file:
+        with os.fdopen(regular_file(_path(), os.O_RDONLY), "rb") as file:
             alarms, _ = _read(file)
-    except (OSError, RuntimeError):
+    except (OSError, RuntimeError, InputError):
         return 0, 0
     return sum(alarms.values()), len(alarms)
 

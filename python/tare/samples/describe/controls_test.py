@@ -96,6 +96,7 @@ def test_links_and_pipes_are_not_written_to(history: Path, tmp_path: Path) -> No
     history.unlink()
     os.mkfifo(history)
     assert str(remember("a", [Outcome()])).endswith(f"{history}: is not an ordinary file")
+    assert standing() == (0, 0)
 
 
 def test_a_full_disk_is_a_warning_and_the_next_line_is_whole(history: Path) -> None:

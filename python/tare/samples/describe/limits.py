@@ -19,9 +19,11 @@ from tare.errors import InputError, TareError
 from tare.files import regular_file, replace
 from tare.samples.manifest import DetectionLimit
 from tare.state import state_folder
+from tare.untrusted import read_bytes
 
 NAME = "calibration.json"
 FORMAT = 1
+_MOST_BYTES = 64 << 20
 _KEY = ("machine", "service", "environment", "span", "statistic")
 
 
@@ -99,7 +101,7 @@ def _key(limit: Limit) -> tuple[str, ...]:
 def _read(path: Path) -> tuple[list[Limit], str]:
     """The entries, and what is wrong with the file."""
     try:
-        held = json.loads(path.read_text(encoding="utf-8"))
+        held = json.loads(read_bytes(path, _MOST_BYTES, follow=True))
         if held["format"] != FORMAT:
             return [], _damage(path, f"is of format {held['format']}, expected {FORMAT}")
         return [_limit(entry) for entry in held["limits"]], ""

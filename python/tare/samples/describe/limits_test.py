@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
 import multiprocessing
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -122,3 +123,11 @@ def test_a_user_without_a_home_has_no_limits(monkeypatch: pytest.MonkeyPatch) ->
     assert "home directory" in warning
     with pytest.raises(TareError, match="home directory"):
         remember([ONE])
+
+
+def test_a_pipe_is_not_waited_for(state: Path) -> None:
+    state.parent.mkdir()
+    os.mkfifo(state)
+    found, warnings = detection_limits("m", "serve 80")
+    assert found == []
+    assert warnings[0].startswith(f"{state}: cannot be understood")

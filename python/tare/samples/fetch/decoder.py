@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from tare.errors import InputError, TareError
-from tare.files import new_file
 from tare.native import native
 from tare.samples.fetch import Fetched
+from tare.trust import new_output
 
 REASONS = {
     "bad_ids": "have no IDs of the right length",
@@ -29,7 +29,7 @@ def decode(messages: Iterable[bytes], out: Path, attributes: Sequence[str] = ())
     Messages that cannot be read are counted in a warning. Raises InputError if no message has a
     span, TareError if the decoder fails; then no file is written.
     """
-    with new_file(out) as file:
+    with new_output(out) as file:
         name = f"/dev/fd/{file.fileno()}"
         with subprocess.Popen(
             [

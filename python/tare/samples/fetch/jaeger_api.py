@@ -16,8 +16,8 @@ from urllib.parse import urlencode
 from urllib.request import urlopen
 
 from tare.errors import InputError, TareError
-from tare.files import new_file
 from tare.samples.fetch import Fetched, Window
+from tare.trust import new_output
 
 PAGE = 500
 LARGEST_ANSWER = 64 << 20
@@ -40,7 +40,7 @@ def fetch(url: str, service: str, window: Window, out: Path) -> Fetched:
     pending = [(window.start_ns // 1_000, -(-window.end_ns // 1_000))]
     seen: set[str] = set()
     spans = 0
-    with new_file(out) as file:
+    with new_output(out) as file:
         while pending:
             start, end = pending.pop()
             try:

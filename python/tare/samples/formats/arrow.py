@@ -48,7 +48,8 @@ def read(backend: Database, path: Path, asked: Asked) -> Source:
 def _read(path: Path) -> tuple[pa.Table, bool]:
     import pyarrow as pa
 
-    with pa.memory_map(str(path)) as file:
+    # Not mapped: its owner could change what was checked, or truncate it, which ends its reader.
+    with pa.BufferReader(pa.py_buffer(path.read_bytes())) as file:
         try:
             if file.size() >= 6 and file.read(6) == b"ARROW1":
                 return pa.ipc.open_file(file).read_all(), False

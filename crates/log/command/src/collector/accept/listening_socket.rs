@@ -2,16 +2,17 @@
 //! Where the sockets of collectors are, and what becomes of those that the dead have left.
 
 use crate::procfs;
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, openat, renameat_with, statat, unlinkat};
 use std::collections::hash_map::RandomState;
-use std::ffi::CString;
-use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, Metadata, Permissions};
 use std::hash::BuildHasher;
 use std::io;
 use std::iter;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -53,6 +54,8 @@ pub struct Listening {
     /// The socket's file, and where it was made.
     file: File,
     place: Option<PathBuf>,
+    folder: OwnedFd,
+    name: OsString,
 }
 
 impl Listening {
@@ -68,27 +71,19 @@ impl Listening {
             io::Error::new(io::ErrorKind::InvalidInput, text)
         })?;
         let absolute = std::path::absolute(path)?;
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let directory = libc::O_PATH | libc::O_DIRECTORY;
-        let parent = OpenOptions::new()
-            .read(true)
-            .custom_flags(directory)
-            .open(parent.unwrap_or(Path::new(".")))?;
+        let (folder, name) = (folder(path)?, name.to_owned());
         let random = RandomState::new().hash_one(());
         let hidden = format!("{PREFIX}{}-{random:016x}{SUFFIX}", std::process::id());
-        // Short, however long the path of the directory is.
-        let place = PathBuf::from(format!("/proc/self/fd/{}/{hidden}", parent.as_raw_fd()));
+        // Short, however long the path of the folder is.
+        let place = PathBuf::from(format!("/proc/self/fd/{}/{hidden}", folder.as_raw_fd()));
         let listener = UnixListener::bind(&place)?;
-        let mut options = OpenOptions::new();
-        options.read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW);
-        let file = options
-            .open(&place)
+        let file = find(&folder, OsStr::new(&hidden))
             .and_then(|file| set_mode(&file, mode).map(|()| file))
-            .and_then(|file| rename(&parent, hidden.as_bytes(), name.as_bytes()).map(|()| file))
+            .and_then(|file| rename(&folder, &hidden, &name).map(|()| file))
             .inspect_err(|_| drop(fs::remove_file(&place)))?;
         let listener = ManuallyDrop::new(listener);
         let place = links::place(&file);
-        Ok(Self { listener, path: path.to_owned(), absolute, file, place })
+        Ok(Self { listener, path: path.to_owned(), absolute, file, place, folder, name })
     }
 
     /// Absolute paths of the socket: as it was given, and without symbolic links.
@@ -105,7 +100,7 @@ impl Listening {
 impl Drop for Listening {
     fn drop(&mut self) {
         if self.is_there() {
-            let _ = fs::remove_file(&self.path);
+            remove(&self.folder, &self.name, &self.file);
         }
     }
 }
@@ -121,33 +116,61 @@ fn set_mode(socket: &File, mode: u32) -> io::Result<()> {
     fs::set_permissions(place, Permissions::from_mode(mode))
 }
 
-/// Renames a file within a directory, unless the new name is taken.
-fn rename(directory: &File, from: &[u8], to: &[u8]) -> io::Result<()> {
-    let [from, to] = [CString::new(from)?, CString::new(to)?];
-    let directory = directory.as_raw_fd();
-    let (from, to) = (from.as_ptr(), to.as_ptr());
-    // SAFETY: both names are terminated.
-    match unsafe { libc::renameat2(directory, from, directory, to, libc::RENAME_NOREPLACE) } {
-        0 => Ok(()),
-        _ => Err(match io::Error::last_os_error() {
-            error if error.kind() == io::ErrorKind::AlreadyExists => {
-                io::Error::from_raw_os_error(libc::EADDRINUSE)
-            }
-            error => error,
-        }),
+/// Renames a file within a folder, unless the new name is taken.
+fn rename(folder: &OwnedFd, from: &str, to: &OsStr) -> io::Result<()> {
+    let renamed = renameat_with(folder, from, folder, to, RenameFlags::NOREPLACE);
+    renamed.map_err(|error| match error.into() {
+        error if io::Error::kind(&error) == io::ErrorKind::AlreadyExists => {
+            io::Error::from_raw_os_error(libc::EADDRINUSE)
+        }
+        error => error,
+    })
+}
+
+/// The folder of a path. A link of another user on the way to it is an error: that user could
+/// choose where the socket is made, and what has its name when it is deleted.
+fn folder(path: &Path) -> io::Result<OwnedFd> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    links::folder(&links::target(parent.unwrap_or(Path::new(".")))?)
+}
+
+/// What has this name, not behind a link; it cannot be read.
+fn find(folder: &OwnedFd, name: &OsStr) -> io::Result<File> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(openat(folder, name, flags, Mode::empty())?.into())
+}
+
+/// Deletes a file, if it still has this name.
+fn remove(folder: &OwnedFd, name: &OsStr, file: &File) {
+    let is_it = |made: Metadata| {
+        statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
+            .is_ok_and(|found| (found.st_dev, found.st_ino) == (made.dev(), made.ino()))
+    };
+    if file.metadata().is_ok_and(is_it) {
+        let _ = unlinkat(folder, name, AtFlags::empty());
     }
 }
 
 /// Takes away a socket of this user at which nobody listens; whether somebody does.
 pub fn clear(path: &Path) -> bool {
+    // Before it is tried: another collector may give its own socket the name of a dead one.
+    let dead = || {
+        let (folder, name) = (folder(path).ok()?, path.file_name()?);
+        let file = find(&folder, name).ok()?;
+        Some((folder, name, file))
+    };
+    let dead = dead();
     let is_own_socket =
         |file: Metadata| file.file_type().is_socket() && file.uid() == procfs::user();
-    let is_socket = || path.symlink_metadata().is_ok_and(is_own_socket);
     match connect(path).map_err(|error| error.raw_os_error()) {
         // A full queue: the listener is alive, but slow.
         Ok(()) | Err(Some(libc::EAGAIN)) => return true,
-        Err(Some(libc::ECONNREFUSED)) if is_socket() => {
-            let _ = fs::remove_file(path);
+        Err(Some(libc::ECONNREFUSED)) => {
+            if let Some((folder, name, file)) = dead
+                && file.metadata().is_ok_and(is_own_socket)
+            {
+                remove(&folder, name, &file);
+            }
         }
         Err(_) => {}
     }
@@ -242,9 +265,8 @@ mod tests {
         fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();
         for path in [&file, &link] {
-            let mut options = OpenOptions::new();
-            options.read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW);
-            assert!(set_mode(&options.open(path).unwrap(), 0o666).is_err());
+            let (folder, name) = (super::folder(path).unwrap(), path.file_name().unwrap());
+            assert!(set_mode(&find(&folder, name).unwrap(), 0o666).is_err());
         }
         assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         fs::remove_dir_all(&folder).unwrap();
@@ -260,6 +282,23 @@ mod tests {
         assert!(path.exists());
         drop(second);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn socket_is_deleted_where_it_was_made_and_nowhere_else() {
+        let folder = own_place("elsewhere");
+        let (first, second, link) = (folder.join("1"), folder.join("2"), folder.join("link"));
+        for folder in [&first, &second] {
+            fs::create_dir_all(folder).unwrap();
+        }
+        std::os::unix::fs::symlink(&first, &link).unwrap();
+        let socket = Listening::at(&link.join("socket"), 0o600).unwrap();
+        fs::write(second.join("socket"), "of another program").unwrap();
+        fs::remove_file(&link).unwrap();
+        std::os::unix::fs::symlink(&second, &link).unwrap();
+        drop(socket);
+        assert!(!first.join("socket").exists() && second.join("socket").exists());
+        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
