@@ -285,7 +285,12 @@ def test_deep_and_large_files_are_refused(name: str, command: str, box: Path) ->
     path = box / "result" / name
     read_by = {"manifest.json": {*COMMANDS}, "verdicts.json": {"report"}, "plan.toml": {"resume"}}
     expected = 2 if command in read_by[name] else 0
-    for text in ("[" * 100_000, f"a = {'[' * 100_000}", '{"a":' * 500 + "1" + "}" * 500):
+    for text in (
+        "[" * 100_000,
+        f"a = {'[' * 100_000}",
+        f"{'.'.join(['a'] * 100_000)} = 1",
+        '{"a":' * 500 + "1" + "}" * 500,
+    ):
         path.write_text(text)
         assert run(box, command).returncode == expected
     with path.open("wb") as file:
