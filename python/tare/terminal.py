@@ -9,7 +9,10 @@ from typing import TextIO
 
 HARMFUL = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Categories of Unicode that move the cursor, change colours or order, or cannot be seen."""
-
+INVISIBLE = frozenset("\u115f\u1160\u3164\uffa0")
+"""Letters without a shape."""
+SELECTORS = range(0xE0100, 0xE01F0)
+"""Variants of a letter: any number of them can hide bytes behind it."""
 
 LEAST_NAME = 20
 """Characters of a name that is shortened."""
@@ -81,7 +84,8 @@ def styled(text: str, style: str) -> str:
 
 
 def _is_harmless(character: str) -> bool:
-    return unicodedata.category(character) not in HARMFUL
+    is_seen = character not in INVISIBLE and ord(character) not in SELECTORS
+    return is_seen and unicodedata.category(character) not in HARMFUL
 
 
 def _escaped(character: str) -> str:

@@ -22,6 +22,8 @@ def test_ordinary_text_is_unchanged(text: str) -> None:
         ("zero\u200bwidth\u2028", "zero\\u200bwidth\\u2028"),
         ("\udcff", "\\udcff"),
         ("\U000e0041", "\\U000e0041"),
+        ("\u0601\u3164", "\\u0601\\u3164"),
+        ("\U0001d173\U000e0100", "\\U0001d173\\U000e0100"),
         ("\x7f", "\\x7f"),
     ],
 )

@@ -7,6 +7,8 @@ import json
 import os
 import re
 import stat
+import tomllib
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -20,7 +22,12 @@ if TYPE_CHECKING:
 MEBIBYTE = 1 << 20
 PLAN_BYTES = 4 * MEBIBYTE
 DEEPEST = 32
-"""Levels of JSON."""
+"""Levels of JSON and TOML."""
+TOO_DEEP = f"is nested more than {DEEPEST} levels deep"
+MOST_PARTS = 100
+"""Of a dotted key of TOML."""
+_PART = r"""(?:(?<![\w-])[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*"""
+_LONG_KEY = re.compile(rf"(?:{_PART}\.[ \t]*){{{MOST_PARTS}}}", re.ASCII)
 LARGEST = {int: 2**64, float: 1e100}
 """Times are 64-bit numbers of nanoseconds."""
 _SHOWN = 60
@@ -69,15 +76,34 @@ def read_json(path: Path, most: int) -> Any:
         if re.search(rb"\\u[dD]", text):  # half a surrogate pair, maybe, which no file can have
             data = json.loads(json.dumps(data, ensure_ascii=False).encode(errors="replace"))
     except RecursionError:
-        raise ValueError(f"is nested more than {DEEPEST} levels deep") from None
+        raise ValueError(TOO_DEEP) from None
+    if any(_beyond(one) for level in _levels(data) for one in level):
+        raise ValueError("has a number that is not finite, or too large")
+    return data
+
+
+def toml_table(text: str) -> dict[str, Any]:
+    """The table in a text of TOML. Raises ValueError for anything else, and beyond the limits."""
+    # The parser needs memory that grows with the square of the number of parts.
+    if _LONG_KEY.search(text):
+        raise ValueError(f"a key has more than {MOST_PARTS} parts")
+    try:
+        table = tomllib.loads(text)
+    except RecursionError:
+        raise ValueError(TOO_DEEP) from None
+    deque(_levels(table), maxlen=0)
+    return table
+
+
+def _levels(data: Any) -> Iterator[list[Any]]:
+    """All values, level by level. Raises ValueError where there are too many levels."""
     level = [data]
     for _ in range(DEEPEST):
-        if any(_beyond(one) for one in level):
-            raise ValueError("has a number that is not finite, or too large")
+        yield level
         level = [inner for one in level for inner in _inside(one)]
         if not level:
-            return data
-    raise ValueError(f"is nested more than {DEEPEST} levels deep")
+            return
+    raise ValueError(TOO_DEEP)
 
 
 def _beyond(value: Any) -> bool:

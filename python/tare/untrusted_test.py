@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tare.errors import InputError
-from tare.untrusted import is_relative, read_bytes, read_json, regular_files
+from tare.untrusted import is_relative, read_bytes, read_json, regular_files, toml_table
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,30 @@ def test_json_beyond_the_limits_is_refused(text: str, says: str, tmp_path: Path)
 def test_json_is_unicode(tmp_path: Path) -> None:
     (tmp_path / "file").write_text('["\\udcff", "\\ud83d\\ude42", true, 1, 0.5, null]')
     assert read_json(tmp_path / "file", 1_000) == ["?", "🙂", True, 1, 0.5, None]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (f"{'.'.join(['a'] * 1_000_000)} = 1", "more than 100 parts"),
+        (f"[{' . '.join(['a'] * 101)}]", "more than 100 parts"),
+        (f"b = {{ {'.'.join(['a', chr(34) * 2, chr(39) * 2] * 40)} = 1 }}", "more than 100 parts"),
+        (f"{'.'.join(['a'] * 33)} = 1", "levels deep"),
+        (f"a = {'{a=' * 40}1{'}' * 40}", "levels deep"),
+        (f"a = {'[' * 100_000}", "levels deep"),
+        ("a =\nb = 1", "line 1"),
+        (f"a = {'1' * 5_000}", "4300 digits"),
+    ],
+)
+def test_toml_beyond_the_limits_is_refused(text: str, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        toml_table(text)
+
+
+def test_toml_within_the_limits_is_read() -> None:
+    key, text = ".".join(["a"] * 31), "a-b_" * 1_000_000
+    assert toml_table(f'c = "{text}"\n{key} = 1')["c"] == text
+    assert toml_table("d = '1.2.3.4, 5.6.7.8'") == {"d": "1.2.3.4, 5.6.7.8"}
 
 
 def test_only_regular_files_of_limited_size_are_read(tmp_path: Path) -> None:

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Histograms of a result are counted once, and again where its samples have changed."""
 
+import hmac
 import json
+from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.report.synthetic import Synthetic
 
@@ -40,3 +45,48 @@ def test_a_histogram_is_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (folder / "manifest.json").write_text(json.dumps(manifest))
     assert len(read_result(folder).runs) == len(first.runs) - 1
     assert len(counted) > 2 * looks + 1
+
+
+@pytest.mark.parametrize("others", ["rows", "key", "place"])
+def test_a_histogram_that_this_user_has_not_counted_is_not_read(
+    others: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A result of another user may have any counts, of another's key or of other samples."""
+    monkeypatch.setattr("tare.samples.engines.describing.EXACT_ROWS", {"duckdb": 99})
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    folder = Synthetic(requests=300, blocks=2, invalid=()).write(tmp_path / "result")
+    first = read_result(folder)
+    files = sorted((folder / stored_histograms.HISTOGRAMS).iterdir())
+    stored = [file.read_bytes() for file in files]
+    digest = sha256().digest_size
+    if others == "place":
+        stored = [*stored[1:], stored[0]]
+    for file, data in zip(files, stored, strict=True):
+        if others == "place":
+            file.write_bytes(data)
+            continue
+        rows = pq.read_table(BytesIO(data[digest:]))
+        none = pa.array([0] * rows.num_rows, pa.int64())
+        forged = BytesIO()
+        pq.write_table(
+            rows.set_column(rows.column_names.index("requests"), "requests", none), forged
+        )
+        code = data[:digest]
+        if others == "key":
+            code = hmac.digest(b"other", file.name.encode() + forged.getvalue(), "sha256")
+        file.write_bytes(code + forged.getvalue())
+    assert read_result(folder).runs == first.runs
+
+
+def test_the_key_of_histograms_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tare.samples.engines.describing.EXACT_ROWS", {"duckdb": 99})
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    folder = Synthetic(requests=300, blocks=2, invalid=()).write(tmp_path / "result")
+    read_result(folder)
+    key = tmp_path / "state" / "tare" / stored_histograms.KEY
+    assert (key.stat().st_mode & 0o777, key.stat().st_size) == (0o600, 32)
+    # Without a place for it, requests are counted each time.
+    monkeypatch.setenv("XDG_STATE_HOME", "/dev/null")
+    (tmp_path / "result" / stored_histograms.HISTOGRAMS).rename(tmp_path / "before")
+    read_result(folder)
+    assert not (folder / stored_histograms.HISTOGRAMS).exists()

@@ -28,7 +28,7 @@ __all__ = ["compiled"]
 EVENTS = 800_000
 ATTACKS = [
     *("many_rings", "refill", "long_names", "sparse", "changes"),
-    *("connections", "descriptors", "slow_to_close"),
+    *("connections", "descriptors", "slow_to_close", "mixed"),
 ]
 USERS = {"root": [], "another": ["setpriv", "--reuid=65533", "--regid=65533", "--clear-groups"]}
 

@@ -26,7 +26,7 @@ from tare.lab.doctor import Finding
 from tare.running.created_resources import Made
 from tare.running.programs import Program
 
-ESCAPE = "a\x1b[31mb\x1b]0;c\x07d\x9b2Je\u202ef\x7f"
+ESCAPE = "a\x1b[31mb\x1b]0;c\x07d\x9b2Je\u202ef\x7f\u0601\U0001d173g"
 SHOWN = "a\\x1b[31mb"
 PLAN = """
 name = "plan"

@@ -41,12 +41,12 @@ def opened(kind: str, folder: Path) -> Iterator[int]:
 ACCEPTED, REFUSED = b"\1", b"\0"
 
 
-def send(path: Path, descriptor: int) -> bytes:
-    """Hands it over; the answer, empty if the collector closes the connection."""
+def send(path: Path, *descriptors: int) -> bytes:
+    """Hands them over; the answer, empty if the collector closes the connection."""
     with socket.socket(socket.AF_UNIX) as one:
         one.settimeout(SECONDS)
         one.connect(str(path))
-        rights = array.array("i", [descriptor])
+        rights = array.array("i", descriptors)
         one.sendmsg([b"\1"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
         return one.recv(1)
 
@@ -90,6 +90,36 @@ def test_refused_segments_are_not_left_mapped(tmp_path: Path) -> None:
         maps = Path(f"/proc/{collector.pid}/maps").read_text()
         ended(collector)
     assert "memfd:tare-log" not in maps
+
+
+@pytest.mark.parametrize("copies", [2, 3, 200])
+def test_output_that_is_sent_several_times_at_once_stays_locked(
+    copies: int, tmp_path: Path
+) -> None:
+    with collecting(tmp_path) as collector:
+        with opened("output", tmp_path) as descriptor:
+            answer = send(tmp_path / "socket", *[descriptor] * copies)
+        assert (tmp_path / "events.log").stat().st_ino in locked(collector.pid)
+        assert answer == REFUSED
+        assert "it sent no descriptor, or several" in ended(collector)
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_segment_that_is_sent_beside_another_stays_locked(
+    place: int, compiled: Compiled, tmp_path: Path
+) -> None:
+    with collecting(tmp_path) as collector, counting(compiled, tmp_path) as program:
+        served, other = segment_of(program.pid), Segment().fd
+        both = (served, other) if place == 0 else (other, served)
+        answer = send(tmp_path / "socket", *both)
+        assert os.fstat(served).st_ino in locked(collector.pid)
+        assert answer == REFUSED
+        os.close(served)
+        os.close(other)
+        program.kill()
+        program.wait()
+        ended(collector)
+    agree(tmp_path / "events.log", tmp_path / "page")
 
 
 def segment_of(pid: int) -> int:

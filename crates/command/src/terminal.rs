@@ -26,15 +26,19 @@ pub fn printable<'text>(text: &'text str, keep: &[char]) -> Cow<'text, str> {
     Cow::Owned(shown)
 }
 
-/// Controls, and those of the formats, separators and private characters of Unicode that exist for
-/// terminals and editors: what hides text or changes its order.
+/// Controls, formats, separators and private characters of Unicode, and letters without a shape: what
+/// hides text or changes its order.
 fn is_harmful(one: char) -> bool {
     one.is_control()
         || matches!(
             one,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}' | '\u{e000}'..='\u{f8ff}' | '\u{feff}'
-                | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}' | '\u{f0000}'..
+            '\u{ad}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}'
+                | '\u{890}'..='\u{891}' | '\u{8e2}' | '\u{115f}'..='\u{1160}' | '\u{180e}'
+                | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+                | '\u{3164}' | '\u{e000}'..='\u{f8ff}' | '\u{feff}' | '\u{ffa0}'
+                | '\u{fff0}'..='\u{fffb}' | '\u{fffe}'..='\u{ffff}' | '\u{110bd}' | '\u{110cd}'
+                | '\u{13430}'..='\u{1343f}' | '\u{1bca0}'..='\u{1bca3}'
+                | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}' | '\u{f0000}'..
         )
 }
 
@@ -108,6 +112,8 @@ mod tests {
             ("user\u{202e}txt.exe", "user\\u202etxt.exe"),
             ("zero\u{200b}width\u{2028}", "zero\\u200bwidth\\u2028"),
             ("\u{e0041}", "\\U000e0041"),
+            ("\u{601}\u{3164}", "\\u0601\\u3164"),
+            ("\u{1d173}\u{e0100}", "\\U0001d173\\U000e0100"),
             ("\x7f", "\\x7f"),
         ] {
             assert_eq!(printable(text, &[]), shown);

@@ -6,8 +6,7 @@ use core::ffi::c_int;
 use core::mem::{MaybeUninit, offset_of};
 use core::ptr;
 
-/// Control data with room for one descriptor. The kernel rounds its size up, so a second one fits
-/// and must be closed.
+/// Control data with room for one descriptor; a second one would fit into the bytes at its end.
 #[repr(C)]
 struct Rights {
     header: libc::cmsghdr,
@@ -26,7 +25,7 @@ pub struct Message {
     pub length: usize,
     /// Close-on-exec.
     pub fd: Option<c_int>,
-    /// The sender passed more descriptors; they were closed.
+    /// The sender passed more descriptors; they were discarded.
     pub is_cut: bool,
 }
 
@@ -51,8 +50,9 @@ pub fn send_with(socket: c_int, bytes: &[u8], fd: c_int) -> Result<(), Errno> {
 /// Receives bytes, and a descriptor if there is one, without blocking.
 pub fn receive(socket: c_int, bytes: &mut [u8]) -> Result<Message, Errno> {
     let mut rights = Rights::none();
-    let room = size_of::<Rights>();
-    let (length, came, flags) = message(libc::SYS_recvmsg, socket, bytes, &mut rights, room)?;
+    // The kernel discards further descriptors. If this process received and closed one of a file, it
+    // would lose its locks on that file.
+    let (length, came, flags) = message(libc::SYS_recvmsg, socket, bytes, &mut rights, ONE)?;
     let are_rights = came >= ONE
         && rights.header.cmsg_level == libc::SOL_SOCKET
         && rights.header.cmsg_type == libc::SCM_RIGHTS;

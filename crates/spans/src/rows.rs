@@ -131,7 +131,8 @@ impl<'names> RowBuilder<'names> {
             }
         }
         self.shared = has_room.then_some(shared);
-        self.service = service;
+        // Each span copies it: what no name would show of a long one is left out before.
+        self.service = service.map(|service| shortened(&service).to_owned());
     }
 
     /// Adds the row of a span, or counts why it is rejected.
@@ -286,6 +287,17 @@ mod tests {
         let (known, rejected) = rows("x", &[span("0")], &mut names);
         assert_eq!((known.len(), rejected.too_many_names), (0, 1), "a new service");
         assert_eq!(rows("", &[span("0")], &mut names).0.len(), 1, "a known name");
+    }
+
+    #[test]
+    fn spans_do_not_copy_what_no_name_shows_of_a_long_service() {
+        let service = "ä".repeat(100_000);
+        let mut names = Names::default();
+        let mut builder = RowBuilder::new(&mut names);
+        builder.resource(Some(service.clone()), None);
+        builder.span(&span("GET /"));
+        assert!(builder.name.len() < 2 * LONGEST_NAME, "{} bytes", builder.name.len());
+        assert_eq!(&*builder.rows[0].span, &service[..LONGEST_NAME]);
     }
 
     #[test]

@@ -15,7 +15,7 @@ from tare.plan.lines import Path as Place
 from tare.plan.schema.plan import Plan
 from tare.plan.text.explain import explain
 from tare.plan.text.toml_text import toml_text
-from tare.untrusted import MEBIBYTE, PLAN_BYTES, read_bytes
+from tare.untrusted import MEBIBYTE, PLAN_BYTES, read_bytes, toml_table
 
 EXTENDS = "extends"
 """The key of a plan that starts from another plan."""
@@ -128,8 +128,8 @@ def refused(plan: Plan, place: Place, error: PydanticCustomError) -> InputError:
 
 def _data(text: str, file: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # numbers of too many digits, too, and depth
+        return toml_table(text)
+    except ValueError as error:  # numbers of too many digits, too, and depth
         line = re.search(r"at line (\d+)", str(error))
         place = line[1] if line else text.count("\n") + 1
         raise InputError(f"{file}:{place}: not TOML: {error}") from error

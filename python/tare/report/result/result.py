@@ -79,7 +79,7 @@ class Result:
         """The spans that were compared."""
         return _unique(comparison.span for comparison in self.comparisons)
 
-    @property
+    @cached_property
     def places(self) -> dict[int, tuple[str, str]]:
         """Environment and condition of every valid run but the control's."""
         return {

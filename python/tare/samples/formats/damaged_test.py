@@ -8,6 +8,8 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tare.errors import InputError
@@ -158,3 +160,27 @@ def test_failures_are_not_listed_in_memory_without_limit(tmp_path: Path) -> None
     path.write_text(statuses(str(10**10), "errorDistribution"))
     with pytest.raises(InputError, match="too many to list them"):
         read_load_output(path)
+
+
+@pytest.mark.parametrize("place", [0, 4, 20])
+def test_parquet_with_a_damaged_footer_is_refused_in_one_line(tmp_path: Path, place: int) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"duration_ns": [1, 2, 3]}), path)
+    data = bytearray(path.read_bytes())
+    footer = int.from_bytes(data[-8:-4], "little")
+    begin = len(data) - 8 - footer + place
+    data[begin : begin + 8] = b"\xff" * 8
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=r"a\.parquet: not a Parquet file") as raised:
+        read_files({"a": [path], "b": [path]}, "a")
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("encoding", ["UTF-0", "UTF-32", "x" * 1_000, "idna"])
+def test_jmeter_xml_of_another_encoding_is_damaged(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "a.jtl"
+    head = f'<?xml version="1.0" encoding="{encoding}"?>\n<testResults version="1.2">\n'
+    path.write_text(f'{head}<sample t="1" ts="1700000000000" s="true"/>\n</testResults>\n')
+    with pytest.raises(InputError, match="the file breaks off or is damaged") as raised:
+        read_load_output(path)
+    assert "Traceback" not in str(raised.value)

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.parsers import expat
 
+from tare.errors import NoRequestsError
 from tare.samples.formats.csv_file import ROW, UNREADABLE, opened
 from tare.samples.formats.jmeter import APART, from_fields
 from tare.samples.formats.source import Source
+from tare.samples.sql.engine import count_rows
 from tare.samples.sql.table import fresh_name
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ def read(backend: Database, path: Path) -> Source:
     notes: list[str] = []
     batches = pa.RecordBatchReader.from_batches(schema, _batches(path, schema, notes))
     table = backend.create_table(fresh_name("jtl"), batches)
+    if notes and count_rows(table) == 0:
+        raise NoRequestsError(f"{path}: {notes[0]}")
     remedy = f"in a CSV file {APART} compares each by itself"
     return from_fields(table.mutate(**{ROW: table.rowid()}), path, remedy, tuple(notes))
 
@@ -70,6 +74,7 @@ def _batches(path: Path, schema: pa.Schema, notes: list[str]) -> Iterator[pa.Rec
                 yield pa.RecordBatch.from_pylist(rows, schema)
                 rows.clear()
         parser.Parse(b"", True)
-    except (expat.ExpatError, *UNREADABLE) as error:
+    # Of encodings that the parser does not know: LookupError and ValueError.
+    except (expat.ExpatError, LookupError, ValueError, *UNREADABLE) as error:
         notes.append(f"the file breaks off or is damaged ({error}): what follows was not read")
     yield pa.RecordBatch.from_pylist(rows, schema)

@@ -26,6 +26,6 @@ def read(backend: Database, path: Path, asked: Asked) -> Source:
         units = units_of(pq.read_schema(path))
         lazy = backend.read_parquet(exactly(path))
         stored = store(backend, "parquet", lazy)
-    except (duckdb.Error, pa.ArrowException) as error:
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
         raise InputError(f"{path}: not a Parquet file: {first_line(error)}") from error
     return from_columns(stored, path, asked, units=units)

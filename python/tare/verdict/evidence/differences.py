@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tare.samples.manifest import MOMENTARY, Facts, Manifest
-from tare.untrusted import PLAN_BYTES, read_bytes
+from tare.untrusted import PLAN_BYTES, read_bytes, toml_table
 
 _SHOWN = 60
 _TABLES = {
@@ -100,8 +99,8 @@ def differences(
 def plan_tables(folder: Path) -> PlanTables:
     """Those of a result's plan; empty where the plan cannot be read."""
     try:
-        plan = tomllib.loads(read_bytes(folder / "plan.toml", PLAN_BYTES).decode())
-    except (OSError, ValueError, RecursionError):
+        plan = toml_table(read_bytes(folder / "plan.toml", PLAN_BYTES).decode())
+    except (OSError, ValueError):
         return PlanTables()
     service = plan.get("service")
     tables = [

@@ -130,7 +130,8 @@ impl<'log> Ctf<'log> {
         let stream = self.stream(row, first)?;
         self.flush(stream)?;
         self.streams[stream].time = last.max(first);
-        self.streams[stream].lost += lost;
+        let sum = &mut self.streams[stream].lost;
+        *sum = sum.saturating_add(lost);
         self.packets.insert(stream, packet_of(row, first));
         self.flush(stream)
     }

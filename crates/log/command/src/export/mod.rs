@@ -90,7 +90,7 @@ impl Written {
             SpanEvent::Event(_) => self.events += 1,
             SpanEvent::Loss => {
                 if let What::Loss { lost, .. } = row.what {
-                    self.lost += lost;
+                    self.lost = self.lost.saturating_add(lost);
                 }
             }
         }
@@ -220,14 +220,12 @@ const MOST_PIDS: u32 = 1 << 22;
 /// The number of each process, made greater where one of another host, or of another PID
 /// namespace, has the same.
 fn distinct(processes: &[ProcessInfo]) -> Vec<u32> {
-    let mut known: HashMap<u32, Vec<(&str, u64)>> = HashMap::new();
+    let mut known: HashMap<u32, HashMap<(&str, u64), usize>> = HashMap::new();
     let mut all = Vec::new();
     for info in processes {
-        let (same, this) = (known.entry(info.pid).or_default(), (info.host.as_str(), info.start));
-        let index = same.iter().position(|one| *one == this).unwrap_or(same.len());
-        if index == same.len() {
-            same.push(this);
-        }
+        let same = known.entry(info.pid).or_default();
+        let new = same.len();
+        let index = *same.entry((info.host.as_str(), info.start)).or_insert(new);
         all.push(info.pid.wrapping_add(MOST_PIDS.wrapping_mul(index as u32)));
     }
     all
@@ -248,6 +246,26 @@ fn beside(file: &Path, to: Format) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sums_of_lost_events_stop_at_the_largest_number() {
+        let what = What::Loss { lost: u64::MAX - 1, first: 0, last: 0 };
+        let (time_ns, ring, thread) = (None, 0, "");
+        let row = Row {
+            time_ns,
+            ticks: 0,
+            process: 0,
+            ring,
+            is_carried: false,
+            pid: 0,
+            tid: 0,
+            thread,
+            what,
+        };
+        let mut written = Written::default();
+        (0..2).for_each(|_| written.count(&row, SpanEvent::Loss));
+        assert_eq!(written.lost, u64::MAX);
+    }
 
     #[test]
     fn processes_of_two_hosts_with_one_number_are_told_apart() {

@@ -35,7 +35,8 @@ impl LiveLosses {
                 .or_insert_with(|| Watched::open(info.pid, info.began_ticks));
             for (id, lost) in watched.iter_mut().flat_map(Watched::changes) {
                 let name = log.channel(index, id).map_or("", |channel| &channel.name);
-                *changes.entry(name.to_owned()).or_default() += lost;
+                let sum: &mut u64 = changes.entry(name.to_owned()).or_default();
+                *sum = sum.saturating_add(lost);
             }
         }
         let ended = |index: &usize| log.has_ended(*index);

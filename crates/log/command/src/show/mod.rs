@@ -6,5 +6,6 @@ pub mod dump;
 pub mod flame_graph;
 pub mod live_losses;
 pub mod screen;
+pub mod span_times;
 pub mod stats;
 pub mod top;

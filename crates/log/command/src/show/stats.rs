@@ -3,6 +3,7 @@
 
 use super::call_tree::CallTree;
 use super::flame_graph;
+use super::span_times::{MOST_PAGES, Page, Times};
 use crate::arguments;
 use crate::format;
 use crate::reader::log::{Ended, Log, Row, What, names};
@@ -12,7 +13,6 @@ use crate::reader::spans::{SpanEvent, for_each_span_event};
 use crate::same_file::must_not_be;
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
@@ -27,48 +27,12 @@ const QUANTILES: [(&str, &str, f64); 4] = [
     ("p99.9", "p999_ns", 0.999),
 ];
 
-/// The times of a span.
-#[derive(Default)]
-struct Times {
-    count: u64,
-    /// Ends or beginnings without their other.
-    unpaired: u64,
-    total: f64,
-    least: u64,
-    greatest: u64,
-    /// In the bins of `tare_hist`, as many as are needed.
-    bins: Vec<u64>,
-}
-
-impl Times {
-    fn add(&mut self, duration: f64) {
-        self.total += duration;
-        let duration = duration.round() as u64;
-        self.least = if self.count == 0 { duration } else { self.least.min(duration) };
-        self.greatest = self.greatest.max(duration);
-        self.count += 1;
-        let bin = tare_hist::index(duration);
-        if bin >= self.bins.len() {
-            self.bins.resize(bin + 1, 0);
-        }
-        self.bins[bin] += 1;
-    }
-
-    /// Within 0.1 %.
-    fn quantile(&self, share: f64) -> Option<u64> {
-        let bin = tare_hist::quantile(&self.bins, share)?;
-        Some(tare_hist::middle(bin).clamp(self.least, self.greatest))
-    }
-
-    fn mean(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.total / self.count as f64)
-    }
-}
-
 struct Stats<'log> {
     log: &'log Log,
     roles: &'log Roles,
     spans: Vec<Times>,
+    /// Pages of them that are left.
+    pages: usize,
     call_tree: CallTree,
     /// Events by channel, those of spans included.
     channels: BTreeMap<String, u64>,
@@ -89,6 +53,7 @@ pub fn stats(arguments: &arguments::Stats) -> Result<ExitCode, Failure> {
         log: &log,
         roles: &roles,
         spans: roles.names().iter().map(|_| Times::default()).collect(),
+        pages: MOST_PAGES,
         call_tree: CallTree::new(roles.names()),
         channels: BTreeMap::new(),
         threads: HashSet::new(),
@@ -96,12 +61,18 @@ pub fn stats(arguments: &arguments::Stats) -> Result<ExitCode, Failure> {
         lost: log.process_ends().unanswered(),
     };
     let visited = for_each_span_event(&log, &roles, |row, span_event| {
-        stats.add(row, span_event);
-        Ok::<_, Infallible>(())
+        if stats.add(row, span_event) { Ok(()) } else { Err(()) }
     });
-    if let Err(Ended::Failed(failure)) = visited {
-        return Err(failure);
-    }
+    visited.map_err(|ended| match ended {
+        Ended::Failed(failure) => failure,
+        Ended::Enough(()) => Failure::input(format_args!(
+            "{}: durations of {} names of spans need more than {} MiB; export the events with tare \
+             log export instead",
+            names(&arguments.files),
+            roles.names().len(),
+            (MOST_PAGES * size_of::<Page>()) >> 20
+        )),
+    })?;
     if let Some((out, what)) = &flame {
         let new = NewFile::create(out).or_input(what)?;
         let mut file = BufWriter::new(new.file().or_failed(what)?);
@@ -118,14 +89,19 @@ pub fn stats(arguments: &arguments::Stats) -> Result<ExitCode, Failure> {
 }
 
 impl Stats<'_> {
-    fn add(&mut self, row: &Row<'_>, span_event: SpanEvent<'_>) {
+    /// Whether there was room for it.
+    fn add(&mut self, row: &Row<'_>, span_event: SpanEvent<'_>) -> bool {
         match (span_event, row.what) {
             (SpanEvent::Begin(open), _) => self.call_tree.begin(row, open),
             (SpanEvent::End(open, duration), _) => {
                 let duration = duration.map(|duration| duration.max(0.0));
                 self.call_tree.end(open, duration);
                 if let Some(duration) = duration {
-                    self.spans[open.name].add(duration);
+                    let new = self.spans[open.name].add(duration);
+                    if new > self.pages {
+                        return false;
+                    }
+                    self.pages -= new;
                 }
             }
             (SpanEvent::Cut(open) | SpanEvent::Left(open), _) => {
@@ -141,7 +117,7 @@ impl Stats<'_> {
         }
         // Not of rows of their own.
         if matches!(span_event, SpanEvent::Cut(_) | SpanEvent::Left(_)) {
-            return;
+            return true;
         }
         self.threads.insert((row.process, row.tid));
         match row.what {
@@ -157,6 +133,7 @@ impl Stats<'_> {
                 }
             }
         }
+        true
     }
 
     /// What times were read from, each once.
@@ -194,7 +171,8 @@ impl Stats<'_> {
             self.channels.iter().map(|(name, events)| (name.as_str(), (*events, 0))).collect();
         for (process, id, lost) in self.log.process_ends().lost() {
             let name = self.log.name(process, id);
-            all.entry(name).or_default().1 += lost;
+            let sum = &mut all.entry(name).or_default().1;
+            *sum = sum.saturating_add(lost);
         }
         all
     }
@@ -350,5 +328,47 @@ impl Stats<'_> {
         }
         let _ = write!(text, "\n{}", format::align(&rows));
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reader::owned_payload::OwnedPayload;
+    use crate::reader::spans::{Id, Open};
+
+    #[test]
+    fn durations_that_have_no_room_are_refused() {
+        let log = Log::nothing(&[]);
+        let roles = Roles::of(&log, &[]);
+        let mut stats = Stats {
+            log: &log,
+            roles: &roles,
+            spans: vec![Times::default()],
+            pages: 2,
+            call_tree: CallTree::new(&["a".to_owned()]),
+            channels: BTreeMap::new(),
+            threads: HashSet::new(),
+            events: 0,
+            lost: 0,
+        };
+        let id = Id { process: 0, ring: 0, ticks: 0, nth: 0 };
+        let value = OwnedPayload::Number(0);
+        let open = Open { id, parent: None, root: id, name: 0, time_ns: None, value };
+        let what = What::Gap { last: 0 };
+        let (time_ns, ring, thread) = (None, 0, "");
+        let row = Row {
+            time_ns,
+            ticks: 0,
+            process: 0,
+            ring,
+            is_carried: false,
+            pid: 0,
+            tid: 0,
+            thread,
+            what,
+        };
+        let mut add = |duration| stats.add(&row, SpanEvent::End(&open, Some(duration)));
+        assert_eq!([1e3, 1e9, 1e9, 1e18].map(&mut add), [true, true, true, false]);
     }
 }

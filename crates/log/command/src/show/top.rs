@@ -91,7 +91,8 @@ pub fn top(arguments: &arguments::Top) -> Result<ExitCode, Failure> {
         let mut now = Interval::default();
         let is_written = now.fill(&mut log, &mut rings, &mut tail)?;
         for (name, lost) in losses.changes(&log) {
-            now.channels.entry(name).or_default().lost += lost;
+            let sum = &mut now.channels.entry(name).or_default().lost;
+            *sum = sum.saturating_add(lost);
         }
         now.seconds = begin.elapsed().as_secs_f64();
         begin = Instant::now();
@@ -144,7 +145,7 @@ impl Interval {
         let stored = block.bytes() as f64;
         self.all.bytes += stored;
         let Some(ring) = rings.new_of(log, header) else { return Ok(()) };
-        self.all.lost += rings.lost(ring, header.told, is_late);
+        self.add_lost(rings.lost(ring, header.told, is_late));
         if is_late {
             self.all.events += u64::from(header.events);
             self.unseen += u64::from(header.events);
@@ -167,11 +168,16 @@ impl Interval {
                     flow.events += 1;
                     flow.bytes += share * size(item) as f64;
                 }
-                Item::Mark(Mark::Loss { lost, .. }) => self.all.lost += lost,
+                Item::Mark(Mark::Loss { lost, .. }) => self.add_lost(*lost),
                 Item::Mark(_) => {}
             }
         }
         Ok(())
+    }
+
+    /// A file may report any number.
+    fn add_lost(&mut self, lost: u64) {
+        self.all.lost = self.all.lost.saturating_add(lost);
     }
 
     fn rate(&self, number: f64) -> f64 {

@@ -144,7 +144,7 @@ impl Acceptor {
                         peer.pid,
                         said(Refusal::NotOurs)
                     );
-                    self.complaints.say(peer.uid, text);
+                    self.complain(peer.uid, text);
                 }
                 Answer::Refused { peer, .. } => self.complain_of_message(&peer, NOT_UNDERSTOOD),
             }
@@ -231,6 +231,11 @@ impl Acceptor {
         }
     }
 
+    /// One user has one limit of lines for all subordinate IDs.
+    fn complain(&mut self, user: u32, what: impl Display) {
+        self.complaints.say(self.subordinate_ids.of(user), what);
+    }
+
     fn complain_of(&mut self, peer: &libc::ucred) {
         let own = procfs::user();
         let expected = if own == ROOT {
@@ -243,7 +248,7 @@ impl Acceptor {
             format!("expected user {own}")
         };
         let text = format_args!("process {} of user {} is refused: {expected}", peer.pid, peer.uid);
-        self.complaints.say(peer.uid, text);
+        self.complain(peer.uid, text);
     }
 
     /// The next who has come. Nobody is taken in whose descriptors would find no room.
@@ -281,7 +286,7 @@ impl Acceptor {
 
     fn complain_of_message(&mut self, peer: &libc::ucred, error: impl Display) {
         let text = format_args!("process {} could not connect: {error}", peer.pid);
-        self.complaints.say(peer.uid, text);
+        self.complain(peer.uid, text);
     }
 
     /// Who has not said yet what it wants waits.

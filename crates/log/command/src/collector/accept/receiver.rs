@@ -70,6 +70,7 @@ fn answer(connection: UnixStream) -> Result<(), Errno> {
             bytes[1..].copy_from_slice(&what.bytes());
             BORROW
         }
+        Ok(Request::Refuse(_)) => NOT_UNDERSTOOD,
         Err(error) if error.kind() == io::ErrorKind::Other => NOT_UNDERSTOOD,
         Err(_) => return Ok(()),
     };

@@ -24,6 +24,8 @@ pub enum Request {
     Serve(OwnedFd),
     /// To have this descriptor.
     Borrow(Identity),
+    /// Nothing that is understood: it sent this descriptor and others, which were not received.
+    Refuse(OwnedFd),
 }
 
 /// Answers a program that it is not served: without an answer it would come again.
@@ -45,7 +47,8 @@ pub fn received(connection: &UnixStream) -> io::Result<Request> {
     let segment = came.fd.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
     match (came.length, segment) {
         (0, _) => Err(io::ErrorKind::UnexpectedEof.into()),
-        (1.., Some(segment)) if !came.is_cut => Ok(Request::Serve(segment)),
+        (1.., Some(segment)) if came.is_cut => Ok(Request::Refuse(segment)),
+        (1.., Some(segment)) => Ok(Request::Serve(segment)),
         (16, None) if !came.is_cut => Ok(Request::Borrow(Identity::from_bytes(bytes))),
         _ => Err(io::Error::other(NOT_UNDERSTOOD)),
     }

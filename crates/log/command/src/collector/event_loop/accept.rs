@@ -2,7 +2,7 @@
 //! Programs that connect to a collector.
 
 use super::{Collector, FALLBACK};
-use crate::collector::accept::request::{self, Client, Request};
+use crate::collector::accept::request::{self, Client, NOT_UNDERSTOOD, Request};
 use crate::collector::accept::takeover::UnservedSegment;
 use crate::collector::producer::Producer;
 use crate::collector::quotas::resource_quota::Resources;
@@ -65,8 +65,31 @@ impl Collector {
             // A file of this user is nobody else's to write into.
             Request::Borrow(what) if procfs::is_own(user) => self.lend(&connection, what),
             Request::Borrow(_) => {}
+            Request::Refuse(descriptor) => {
+                self.close(descriptor, user);
+                request::refuse(&connection);
+                let text = format_args!("process {pid} could not connect: {NOT_UNDERSTOOD}");
+                self.complaints.say(user, text);
+            }
         }
         false
+    }
+
+    /// Closing any descriptor of a file releases the lock on it, so the file of events or a segment
+    /// that is served is locked again.
+    fn close(&mut self, descriptor: OwnedFd, user: u32) {
+        let identity = Identity::of(descriptor.as_raw_fd()).ok();
+        drop(descriptor);
+        let Some(identity) = identity else { return };
+        self.producers
+            .iter()
+            .filter(|producer| producer.has(identity))
+            .for_each(Producer::lock_again);
+        if self.log_file.identity() == Some(identity)
+            && let Err(reason) = self.log_file.claim()
+        {
+            self.complaints.say(user, reason);
+        }
     }
 
     /// Who is given nothing sees the connection end.
@@ -91,17 +114,12 @@ impl Collector {
     ) -> bool {
         let identity = Identity::of(segment.as_raw_fd()).ok();
         if identity.is_some() && identity == self.log_file.identity() {
-            drop(segment);
-            // Closing any descriptor of the file has released the lock on it.
-            let claimed = self.log_file.claim();
+            self.close(segment, user);
             connection.iter().for_each(request::refuse);
             let text = format_args!(
                 "process {pid} sent the events file instead of its shared memory; it is refused"
             );
             self.complaints.say(user, text);
-            if let Err(reason) = claimed {
-                self.complaints.say(user, reason);
-            }
             return false;
         }
         // One that was found as unserved while it was about to connect.

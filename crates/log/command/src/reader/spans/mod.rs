@@ -8,12 +8,17 @@ use super::log::{Ended, Log, Row, What};
 use super::owned_payload::OwnedPayload;
 use roles::{Role, Roles};
 use std::collections::HashMap;
+use tare_command::say;
 use tare_log_segment::layout::MOST_RINGS;
 use tare_log_segment::record::is_virtual;
 
 /// Spans of one thread that have begun and not ended: more are beginnings without ends, and
 /// would take memory without end.
 const DEEPEST: usize = 1 << 14;
+
+/// Bytes of spans of all threads that have begun and not ended. A file of some hundred kilobytes can
+/// begin millions of them.
+const MOST_HELD: usize = 1 << 28;
 
 /// Where a span began: no other does, of any file. Ticks may be long, so that several begin at
 /// one.
@@ -36,6 +41,13 @@ pub struct Open {
     pub name: usize,
     pub time_ns: Option<i64>,
     pub value: OwnedPayload,
+}
+
+impl Open {
+    /// Its part of `MOST_HELD`, with a stack, which may have no other.
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + size_of::<Stack>() + self.value.bytes()
+    }
 }
 
 /// What a row means.
@@ -64,6 +76,8 @@ struct Stacks {
     own: HashMap<(usize, u32, u32), Stack>,
     /// Of virtual threads, by process and thread: they have one for all rings.
     carried: HashMap<usize, HashMap<u32, Stack>>,
+    /// Bytes of all that are open.
+    held: usize,
 }
 
 impl Stacks {
@@ -82,10 +96,12 @@ impl Stacks {
     }
 
     fn remove(&mut self, row: &Row<'_>) -> Option<Stack> {
-        match row.is_carried {
+        let removed = match row.is_carried {
             true => self.carried.get_mut(&row.process)?.remove(&row.tid),
             false => self.own.remove(&own(row)),
-        }
+        };
+        self.held -= removed.as_ref().map_or(0, Stack::bytes);
+        removed
     }
 
     /// Those that end where events are missing, with their threads: one, or all virtual ones.
@@ -94,6 +110,7 @@ impl Stacks {
             return self.remove(row).map(|stack| (row.tid, stack)).into_iter().collect();
         }
         let all = self.carried.remove(&row.process).unwrap_or_default();
+        self.held -= all.values().map(Stack::bytes).sum::<usize>();
         let mut all: Vec<_> = all.into_iter().collect();
         all.sort_unstable_by_key(|(tid, _)| *tid);
         all
@@ -118,6 +135,10 @@ struct Stack {
 }
 
 impl Stack {
+    fn bytes(&self) -> usize {
+        self.open.iter().map(Open::bytes).sum()
+    }
+
     fn push(&mut self, open: Open) {
         *self.names.entry(open.name).or_default() += 1;
         self.open.push(open);
@@ -143,9 +164,19 @@ impl Stack {
 pub fn for_each_span_event<E>(
     log: &Log,
     roles: &Roles,
+    each: impl FnMut(&Row<'_>, SpanEvent<'_>) -> Result<(), E>,
+) -> Result<(), Ended<E>> {
+    for_each_within(MOST_HELD, log, roles, each)
+}
+
+fn for_each_within<E>(
+    most_held: usize,
+    log: &Log,
+    roles: &Roles,
     mut each: impl FnMut(&Row<'_>, SpanEvent<'_>) -> Result<(), E>,
 ) -> Result<(), Ended<E>> {
     let mut stacks = Stacks::default();
+    let mut without_room = 0u64;
     let mut last = HashMap::new();
     // By process: until when events of virtual threads are missing.
     let mut missing: HashMap<usize, u64> = HashMap::new();
@@ -188,27 +219,37 @@ pub fn for_each_span_event<E>(
                 each(&row, SpanEvent::Event(within))
             }
             Some((Some(Role::Begin(name)), payload)) => {
-                let stack = stacks.get_or_new(&row);
-                if stack.open.is_empty() {
-                    stack.pid = row.pid;
-                    row.thread.clone_into(&mut stack.thread);
-                }
-                if stack.open.len() == DEEPEST {
-                    while let Some(open) = stack.pop() {
-                        each(&row, SpanEvent::Cut(&open))?;
+                let stack = stacks.get(&row);
+                let is_deepest = stack.as_ref().is_some_and(|stack| stack.open.len() == DEEPEST);
+                let mut around =
+                    stack.and_then(|stack| stack.open.last()).map(|one| (one.id, one.root));
+                if is_deepest {
+                    around = None;
+                    for open in stacks.remove(&row).unwrap_or_default().open.iter().rev() {
+                        each(&row, SpanEvent::Cut(open))?;
                     }
                 }
-                let around = stack.open.last();
                 let id = next(&mut last, &row);
                 let open = Open {
                     id,
-                    parent: around.map(|around| around.id),
-                    root: around.map_or(id, |around| around.root),
+                    parent: around.map(|(parent, _)| parent),
+                    root: around.map_or(id, |(_, root)| root),
                     name,
                     time_ns: row.time_ns,
                     value: payload.into(),
                 };
                 each(&row, SpanEvent::Begin(&open))?;
+                let held = stacks.held + open.bytes();
+                if held > most_held {
+                    without_room += 1;
+                    return each(&row, SpanEvent::Cut(&open));
+                }
+                stacks.held = held;
+                let stack = stacks.get_or_new(&row);
+                if stack.open.is_empty() {
+                    stack.pid = row.pid;
+                    row.thread.clone_into(&mut stack.thread);
+                }
                 stack.push(open);
                 Ok(())
             }
@@ -220,22 +261,32 @@ pub fn for_each_span_event<E>(
                 }) else {
                     return each(&row, SpanEvent::Unbegun);
                 };
+                let mut freed = 0;
                 while stack.open.len() > index + 1
                     && let Some(cut) = stack.pop()
                 {
+                    freed += cut.bytes();
                     each(&row, SpanEvent::Cut(&cut))?;
                 }
                 if let Some(open) = stack.pop() {
+                    freed += open.bytes();
                     let duration = log.times(row.process).between(open.id.ticks, row.ticks);
                     each(&row, SpanEvent::End(&open, duration))?;
                 }
                 if stack.open.is_empty() {
                     stacks.remove(&row);
                 }
+                stacks.held -= freed;
                 Ok(())
             }
         }
     })?;
+    if without_room > 0 {
+        say(format_args!(
+            "{without_room} spans have no end, because more than {} MiB of spans were open at once",
+            most_held >> 20
+        ));
+    }
     left(stacks, roles, each).map_err(Ended::Enough)
 }
 

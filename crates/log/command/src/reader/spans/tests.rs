@@ -288,3 +288,42 @@ fn beginnings_without_ends_take_no_memory_without_end() {
     let count = |what: &str| told.iter().filter(|one| one.starts_with(what)).count();
     assert_eq!((count("begin"), count("cut"), count("left")), (DEEPEST + 1, DEEPEST, 1));
 }
+
+#[test]
+fn beginnings_of_many_threads_take_no_memory_without_end() {
+    let words = events(&["a>"; 10]);
+    let threads = |count: u32| (0..count).map(|tid| (0, tid, &words[..])).collect::<Vec<_>>();
+    let log = log_of_blocks("wide", &threads(100));
+    let roles = Roles::of(&log, &[]);
+    let room = 55 * (size_of::<Open>() + size_of::<Stack>());
+    let (mut begun, mut cut, mut left) = (0, 0, Vec::new());
+    let visited = for_each_within(room, &log, &roles, |row, span_event| {
+        match span_event {
+            SpanEvent::Begin(_) => begun += 1,
+            SpanEvent::Cut(_) => cut += 1,
+            SpanEvent::Left(_) => left.push(row.tid),
+            _ => panic!("{span_event:?}"),
+        }
+        Ok::<_, Infallible>(())
+    });
+    assert!(visited.is_ok());
+    assert_eq!((begun, cut, left.len()), (1_000, 945, 55));
+    left.dedup();
+    assert_eq!(left, [0, 1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn spans_that_ended_leave_room_for_others() {
+    let each = events(&["a>", "b>", "b<", "a<"]);
+    let words = each.repeat(50);
+    let log = log("room", &words);
+    let roles = Roles::of(&log, &[]);
+    let mut ended = 0;
+    let visited =
+        for_each_within(2 * (size_of::<Open>() + size_of::<Stack>()), &log, &roles, |_, what| {
+            ended += usize::from(matches!(what, SpanEvent::End(..)));
+            Ok::<_, Infallible>(())
+        });
+    assert!(visited.is_ok());
+    assert_eq!(ended, 100);
+}
