@@ -80,6 +80,17 @@ def test_limit_set_before_leaves_the_program_its_memory(logging: Path, tmp_path:
     assert totals["events"] >= 1_001
 
 
+def test_memory_that_is_locked_first_is_not_filled(
+    logging_program: Compile, tmp_path: Path
+) -> None:
+    """Only the rings of both threads are locked, not the 128 MiB for 1,024 threads."""
+    program = logging_program("locked")
+    if subprocess.run([program, "0"], check=False).returncode == 4:
+        pytest.skip("this user may not lock its memory")
+    totals = ran(tmp_path / "events.log", program, 1_000)
+    assert (totals["events"], totals["lost"], totals["unserved"]) == (2_000, 0, 0)
+
+
 def test_linked_program_gets_its_memory(restricted: Compile, tmp_path: Path) -> None:
     """Its links, of 132 KiB per end, are 77 MiB without a limit."""
     command = [str(restricted("roomy")), "300"]
