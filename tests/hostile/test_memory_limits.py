@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.hook.hooked import hooked, plain, rules
 from tests.hostile.conftest import Compile
+from tests.link import linked
 from tests.log.conftest import ran
 
 from tare.native import native
@@ -77,3 +78,23 @@ def test_limit_set_before_leaves_the_program_its_memory(logging: Path, tmp_path:
     totals = ran(tmp_path / "events.log", Path("/bin/sh"), *limited)
     assert totals["events"] + totals["unserved"] == 1_004
     assert totals["events"] >= 1_001
+
+
+def test_memory_that_is_locked_first_is_not_filled(
+    logging_program: Compile, tmp_path: Path
+) -> None:
+    """Only the rings of both threads are locked, not the 128 MiB for 1,024 threads."""
+    program = logging_program("locked")
+    if subprocess.run([program, "0"], check=False).returncode == 4:
+        pytest.skip("this user may not lock its memory")
+    totals = ran(tmp_path / "events.log", program, 1_000)
+    assert (totals["events"], totals["lost"], totals["unserved"]) == (2_000, 0, 0)
+
+
+def test_linked_program_gets_its_memory(restricted: Compile, tmp_path: Path) -> None:
+    """Its links, of 132 KiB per end, are 77 MiB without a limit."""
+    command = [str(restricted("roomy")), "300"]
+    assert plain(list(command), tmp_path).code == 0
+    run = linked.run(*command)
+    assert (run.code, run.errors) == (0, "")
+    assert run.counts["refused"] > 0

@@ -69,6 +69,16 @@ def test_linked_program_is_not_killed_and_goes_on_by_tcp(
     assert (run.counts["reset"], run.counts["unserved"]) == (0, 0)
 
 
+@pytest.mark.parametrize("how", ["exit", "_exit", "syscall"])
+def test_linked_program_without_the_tick_counter_forks_and_ends(
+    how: str, restricted: Compile, tmp_path: Path
+) -> None:
+    command = [str(restricted("uncounted")), how]
+    assert plain(list(command), tmp_path).code == 0
+    run = linked.run(*command)
+    assert (run.code, run.errors, run.counts["links"]) == (0, "", 2)
+
+
 def test_asking_for_filters_leaves_links_alone() -> None:
     """Programs find out in this way what the kernel supports."""
     script = f"""{linked.PAIR}

@@ -14,6 +14,7 @@ from tests.in_process import tare
 from tests.lab.conftest import Experiment, family, held_in, kill_everything, none_left
 from tests.lab.root_files import make_root
 from tests.lab.test_environments import wait_until_ended
+from tests.lab.test_interruption import kill_all_at_once
 from tests.rights import may_run_containers
 from tests.waiting import wait_for
 
@@ -273,6 +274,16 @@ def test_kill_9_of_tare_removes_containers_and_bridges(experiment: Experiment) -
     wait_for(lambda: none_left(started))
     wait_for(lambda: not traces(process.pid))
     process.communicate()
+
+
+def test_kill_9_of_tare_and_supervisor_at_once_leaves_no_process(experiment: Experiment) -> None:
+    process = held(experiment)
+    started = family(process)
+    kill_all_at_once(process)
+    wait_for(lambda: none_left(started))
+    process.communicate()
+    tare("clean")
+    wait_for(lambda: not traces(process.pid))
 
 
 def test_clean_removes_containers_after_kill_9_of_everything(experiment: Experiment) -> None:

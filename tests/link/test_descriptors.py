@@ -127,3 +127,18 @@ for _ in range(8):
     run = linked.run(PYTHON, "-c", script)
     assert (run.code, run.errors) == (0, "")
     assert (run.counts["links"], run.counts["left"], run.counts["reset"]) == (2, 1, 0)
+
+
+@pytest.mark.parametrize("limit", [60, 80, 100])
+def test_threads_keep_their_descriptors_where_links_find_none(limit: int) -> None:
+    """The hard limit is low, too: there are no numbers above that links could use."""
+    source = Path(__file__).parents[1] / "hostile" / "programs" / "crowded.c"
+    program = compiled("crowded", "cc", "-O2", "-pthread", source, "-o", OUT)
+    under_limit = ["sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh"]
+    command = [*under_limit, linked.LINK, "--eager", "--json", "--", str(program), "24", "60"]
+    for _ in range(4):
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
+        assert (done.returncode, done.stdout) == (0, "")
+        counts = json.loads(done.stderr.splitlines()[-1])
+        assert counts["links"] > 0
+        assert counts["refused"] > 0

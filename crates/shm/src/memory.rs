@@ -2,11 +2,39 @@
 //! Memory of this process alone, and how much of its address space is left.
 
 use crate::syscall::{self, Errno, call};
+use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use core::ptr;
+use core::sync::atomic::AtomicBool;
+use core::sync::atomic::Ordering::Relaxed;
 
 /// Bytes of address space that a library leaves to a program that limits its own.
 pub const SPARE: u64 = 16 << 20;
+
+/// Whether the kernel locks what is mapped from now on (MCL_FUTURE of mlockall(2)), or may.
+static LOCKS_NEW: AtomicBool = AtomicBool::new(false);
+
+/// The program locks its memory.
+pub fn lock_new() {
+    LOCKS_NEW.store(true, Relaxed);
+}
+
+pub fn locks_new() -> bool {
+    LOCKS_NEW.load(Relaxed)
+}
+
+/// Allows access to a new mapping without any: what is locked when it is mapped gets memory for each
+/// of its pages at once. This one gets it page by page.
+///
+/// # Safety
+/// `base` and `length` are those of a mapping that nothing uses yet.
+pub unsafe fn allow_unlocked(base: *mut u8, length: usize, protection: c_int) -> Result<(), Errno> {
+    // SAFETY: unused, as the caller promises.
+    unsafe {
+        call(libc::SYS_munlock, [base.addr(), length, 0, 0, 0, 0])?;
+        call(libc::SYS_mprotect, [base.addr(), length, protection as usize, 0, 0, 0]).map(drop)
+    }
+}
 
 /// Since Linux 4.14.
 const MADV_WIPEONFORK: usize = 18;
@@ -91,9 +119,24 @@ pub fn is_limited() -> bool {
 }
 
 /// Whether a new mapping of `length` bytes leaves `SPARE` to the limit of this process's address
-/// space (RLIMIT_AS).
+/// space (RLIMIT_AS), and of its locked memory (RLIMIT_MEMLOCK).
 pub fn has_room(length: usize) -> bool {
     leaves_room(syscall::limit(libc::RLIMIT_AS).unwrap_or(u64::MAX), length)
+        && (!locks_new() || may_map(length.saturating_add(SPARE as usize)))
+}
+
+/// Tries it: whether a limit of locked memory holds for this process, only the kernel knows. What
+/// allows no access takes no memory.
+fn may_map(length: usize) -> bool {
+    let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
+    let arguments = [0, length, libc::PROT_NONE as usize, flags, usize::MAX, 0];
+    // SAFETY: a new mapping at an address of the kernel's choice disturbs no other.
+    let mapped = unsafe { call(libc::SYS_mmap, arguments) };
+    // SAFETY: nobody else knows of it.
+    mapped.is_ok_and(|address| unsafe {
+        unmap(ptr::without_provenance_mut(address), length);
+        true
+    })
 }
 
 /// Whether the limit at address `limit`, which the program is about to set, leaves `SPARE` to what

@@ -176,7 +176,16 @@ impl Segment {
             Access::ReadOnly => libc::PROT_READ,
             Access::ReadWrite => libc::PROT_READ | libc::PROT_WRITE,
         };
-        let base = syscall::map_shared(fd, offset, size, protection, fill == Fill::Now)?;
+        let is_allowed_later = fill == Fill::Later && memory::locks_new();
+        let first = if is_allowed_later { libc::PROT_NONE } else { protection };
+        let base = syscall::map_shared(fd, offset, size, first, fill == Fill::Now)?;
+        if is_allowed_later {
+            // SAFETY: the mapping has not been given out.
+            unsafe {
+                memory::allow_unlocked(base, size, protection)
+                    .inspect_err(|_| memory::unmap(base, size))?;
+            }
+        }
         Ok(Self { base: NonNull::new(base).ok_or(Refusal::Damaged)?, size })
     }
 

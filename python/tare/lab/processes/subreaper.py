@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 WORDS = b"guard of an experiment"
@@ -32,10 +33,19 @@ def main(supervisor: str) -> None:
     until = time.monotonic() + shared["LIMIT_S"]
     while (left := shared["descendants"](os.getpid())) and time.monotonic() < until:
         shared["send"](signal.SIGKILL, left)
+        reap()
         time.sleep(shared["POLL_S"])
     if code < 0:
         os.kill(os.getpid(), -code)
     sys.exit(code)
+
+
+def reap() -> None:
+    """The first process of a container does not end before those that have come into it are reaped,
+    whose parent is outside."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
 
 
 def show_other_words() -> None:

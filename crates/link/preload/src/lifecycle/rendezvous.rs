@@ -252,12 +252,8 @@ fn receive(fd: c_int, connection: &Connection, listener: u32) -> Outcome {
             _ => break,
         }
     }
-    let taken = if fds.contains(&-1) { None } else { take(fd, connection, fds) };
+    let taken = take(fd, connection, fds);
     syscall::close(fds[0]);
-    if taken.is_none() {
-        syscall::close(fds[1]);
-        syscall::close(fds[2]);
-    }
     taken.map_or(Outcome::No(NO_MEMORY), Outcome::Linked)
 }
 
@@ -302,11 +298,15 @@ fn make(fd: c_int, connection: &Connection, socket: c_int) -> Option<u32> {
     None
 }
 
-/// Takes the link that the other end has made.
+/// Takes the link that the other end has made, of which -1 did not come. Its eventfds are closed once,
+/// whatever happens: another thread of the program may have their numbers from then on.
 fn take(fd: c_int, connection: &Connection, [memory, own, other]: [c_int; 3]) -> Option<u32> {
-    let read = kernel::read(fd)?;
-    let link = Link::take(memory).ok()?;
-    add(fd, connection, link, read, both([own, other].map(reserved_descriptors::hide)))
+    let bells = both([own, other].map(reserved_descriptors::hide));
+    let Some((read, link)) = kernel::read(fd).zip(Link::take(memory).ok()) else {
+        bells.into_iter().flatten().for_each(reserved_descriptors::close);
+        return None;
+    };
+    add(fd, connection, link, read, bells)
 }
 
 /// Puts a link into a slot, for its first user, and begins to receive. Without room it is unmapped,
@@ -318,7 +318,8 @@ fn add(
     read: u64,
     bells: Option<[c_int; 2]>,
 ) -> Option<u32> {
-    let place = bells.zip(Parts::new(link)).and_then(|(bells, parts)| {
+    let admitted = bells.filter(|_| slots::have_address_space());
+    let place = admitted.zip(Parts::new(link)).and_then(|(bells, parts)| {
         let place = slots::add(parts, fd, bells)?;
         begin_receiving(connection, &parts, read, bells[0]);
         Some(place)

@@ -6,6 +6,7 @@ use crate::{kernel, state};
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicI32, AtomicU32};
 use tare_link_segment::{Counter, Direction};
+use tare_shm::syscall;
 
 /// Microseconds of a wait: about what it takes to wake a thread on an idle CPU of a virtual machine.
 const MOST: u64 = 50;
@@ -121,8 +122,13 @@ fn cpu() -> u32 {
     unsafe { libc::sched_getcpu() }.max(0) as u32
 }
 
+/// 0 once the program has restricted itself: it may have forbidden the counter, too.
 #[cfg(target_arch = "x86_64")]
+#[inline(never)]
 pub fn ticks() -> u64 {
+    if syscall::are_forbidden() {
+        return 0;
+    }
     // SAFETY: every x86-64 processor has it.
     unsafe { core::arch::x86_64::_rdtsc() }
 }

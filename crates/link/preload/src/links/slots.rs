@@ -8,12 +8,15 @@ pub use crate::links::slot::{DELIVERED, ENDED, ENDS, Slot};
 use core::ffi::c_int;
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
+use tare_shm::memory;
 
 /// Links that a process can have at a time.
 const COUNT: usize = 12 << 10;
 /// With this number of them, further rings do not grow: each size of a ring is a mapping, of which a
 /// process has at most 65,530 (vm.max_map_count).
 const MANY: u32 = 2 << 10;
+/// Links of a program with a limited address space: 13 MiB.
+const FEW: u32 = 100;
 
 static SLOTS: [Slot; COUNT] = [const { Slot::new() }; COUNT];
 /// No slot beyond was ever used.
@@ -42,6 +45,11 @@ pub fn any() -> bool {
 /// Whether the rings of further links stay small.
 pub fn are_many() -> bool {
     occupancy::live() >= MANY
+}
+
+/// Whether the program keeps its memory (RLIMIT_AS) with one more link, which is mapped already.
+pub fn have_address_space() -> bool {
+    !memory::is_limited() || (occupancy::live() < FEW && memory::has_room(0))
 }
 
 /// Does something with every link.

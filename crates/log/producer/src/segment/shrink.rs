@@ -51,6 +51,7 @@ pub fn begin(most_rings: usize) {
 /// All of its memory is locked from now on, what is mapped later included.
 pub fn lock_memory() {
     if !is_vfork_child() {
+        memory::lock_new();
         shrink();
     }
 }
