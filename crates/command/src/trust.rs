@@ -74,7 +74,7 @@ mod tests {
     fn files_and_pipes_of_this_machine_have_no_server() {
         let (reader, _writer) = io::pipe().unwrap();
         assert_eq!(untrusted_server(&reader).unwrap(), None);
-        assert_eq!(untrusted_server(&File::open("/proc/self/stat").unwrap()).unwrap(), None);
-        assert_eq!(untrusted_server(&File::open("/").unwrap()).unwrap(), None);
+        assert_eq!(untrusted_server(File::open("/proc/self/stat").unwrap()).unwrap(), None);
+        assert_eq!(untrusted_server(File::open("/").unwrap()).unwrap(), None);
     }
 }
