@@ -293,9 +293,11 @@ mod tests {
     fn spans_do_not_copy_what_no_name_shows_of_a_long_service() {
         let service = "ä".repeat(100_000);
         let mut names = Names::default();
-        let mut builder = RowBuilder::new(&mut names);
-        builder.resource(Some(service.clone()), None);
-        builder.span(&span("GET /"));
+        let keys = Keys::default();
+        let mut builder = RowBuilder::new(&mut names, &keys);
+        let none = builder.values();
+        builder.resource(Some(service.clone()), None, builder.values());
+        builder.span(&span("GET /"), &none);
         assert!(builder.name.len() < 2 * LONGEST_NAME, "{} bytes", builder.name.len());
         assert_eq!(&*builder.rows[0].span, &service[..LONGEST_NAME]);
     }
