@@ -4,6 +4,9 @@
 
 use libfuzzer_sys::fuzz_target;
 
+#[allow(dead_code, reason = "the program uses the rest of the module")]
+#[path = "../../crates/spans/src/attributes.rs"]
+mod attributes;
 #[allow(dead_code, unused_imports, reason = "the program uses the rest of the module")]
 #[path = "../../crates/spans/src/otlp/mod.rs"]
 mod otlp;
@@ -16,7 +19,8 @@ const SMALLEST: usize = 46;
 
 fuzz_target!(|bytes: &[u8]| {
     let mut names = rows::Names::default();
-    let mut builder = rows::RowBuilder::new(&mut names);
+    let keys = attributes::Keys::new(&["tier".to_owned(), "a".to_owned()]).expect("they are few");
+    let mut builder = rows::RowBuilder::new(&mut names, &keys);
     if otlp::read::protobuf(bytes, &mut builder).is_ok() {
         assert!(builder.rows.len() <= bytes.len() / SMALLEST);
         for row in &builder.rows {
@@ -24,6 +28,6 @@ fuzz_target!(|bytes: &[u8]| {
             assert!(row.start_ns.checked_add(row.duration_ns).is_some());
         }
     }
-    let mut builder = rows::RowBuilder::new(&mut names);
+    let mut builder = rows::RowBuilder::new(&mut names, &keys);
     let _ = otlp::read::json(bytes, &mut builder);
 });

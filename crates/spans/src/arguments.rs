@@ -4,6 +4,7 @@ use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use tare_command::{Failure, ResultExt};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -47,13 +48,26 @@ pub enum Command {
 }
 
 #[derive(Debug, Args)]
+pub struct Attributes {
+    /// Keep this attribute of spans or of their resource, for --group-by; can be repeated.
+    #[arg(long = "attribute", value_name = "KEY")]
+    keys: Vec<String>,
+}
+
+impl Attributes {
+    pub fn keys(&self) -> Result<Keys, Failure> {
+        Keys::new(&self.keys).or_input("--attribute")
+    }
+}
+
+#[derive(Debug, Args)]
 #[command(after_help = RUN_EXAMPLES)]
 pub struct Run {
     /// Arrow file that gets the spans; it is replaced.
     #[arg(long, value_name = "FILE", default_value = "spans.arrow")]
     pub out: PathBuf,
     #[command(flatten)]
-    pub attributes: Keys,
+    pub attributes: Attributes,
     /// Arrow file that gets the counters of the receiver; it is replaced every second.
     #[arg(long, value_name = "FILE")]
     pub costs: Option<PathBuf>,
@@ -71,7 +85,7 @@ pub struct Decode {
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
     #[command(flatten)]
-    pub attributes: Keys,
+    pub attributes: Attributes,
 }
 
 #[derive(Debug, Args)]
@@ -81,7 +95,7 @@ pub struct Receive {
     #[arg(long, value_name = "FILE", default_value = "spans.arrow")]
     pub out: PathBuf,
     #[command(flatten)]
-    pub attributes: Keys,
+    pub attributes: Attributes,
     /// Address and port for OTLP over gRPC.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:4317")]
     pub grpc: SocketAddr,

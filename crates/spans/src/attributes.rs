@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Attributes of spans that are kept, because the user named their keys.
 
-use clap::Args;
 use serde_json::{Map, Value};
 
 const MOST_KEYS: usize = 16;
@@ -9,35 +8,32 @@ const LONGEST_KEY: usize = 256;
 /// Bytes of a value; the rest is cut off.
 const LONGEST_VALUE: usize = 256;
 
-#[derive(Args, Clone, Debug, Default)]
-pub struct Keys {
-    /// Keep this attribute of spans or of their resource, for --group-by; can be repeated.
-    #[arg(long = "attribute", value_name = "KEY", value_parser = key)]
-    keys: Vec<String>,
-}
+/// Their keys.
+#[derive(Clone, Debug, Default)]
+pub struct Keys(Vec<String>);
 
 impl Keys {
-    /// None, or why there are too many.
-    pub fn problem(&self) -> Option<String> {
-        let count = self.keys.len();
-        (count > MOST_KEYS).then(|| format!("--attribute: {count} keys; give at most {MOST_KEYS}"))
+    /// An error says what is wrong with the keys.
+    pub fn new(keys: &[String]) -> Result<Self, String> {
+        if keys.len() > MOST_KEYS {
+            return Err(format!("{} keys; give at most {MOST_KEYS}", keys.len()));
+        }
+        match keys.iter().find(|key| key.is_empty() || key.len() > LONGEST_KEY) {
+            Some(key) if key.is_empty() => {
+                Err("is empty; give the name of an attribute".to_owned())
+            }
+            Some(_) => Err(format!("is longer than {LONGEST_KEY} bytes")),
+            None => Ok(Self(keys.to_vec())),
+        }
     }
 
     pub fn are_none(&self) -> bool {
-        self.keys.is_empty()
+        self.0.is_empty()
     }
 
     #[cfg(test)]
     pub fn of(keys: &[&str]) -> Self {
-        Self { keys: keys.iter().map(|key| (*key).to_owned()).collect() }
-    }
-}
-
-fn key(text: &str) -> Result<String, String> {
-    match text.len() {
-        0 => Err("it is empty".to_owned()),
-        1..=LONGEST_KEY => Ok(text.to_owned()),
-        _ => Err(format!("it is longer than {LONGEST_KEY} bytes")),
+        Self(keys.iter().map(|key| (*key).to_owned()).collect())
     }
 }
 
@@ -49,7 +45,7 @@ pub struct Values<'keys> {
 
 impl<'keys> Values<'keys> {
     pub fn new(keys: &'keys Keys) -> Self {
-        Self { keys: &keys.keys, texts: vec![None; keys.keys.len()] }
+        Self { keys: &keys.0, texts: vec![None; keys.0.len()] }
     }
 
     /// Whether nothing is to be kept.
@@ -105,10 +101,9 @@ mod tests {
 
     #[test]
     fn keys_have_limits() {
-        assert!(key("").is_err() && key(&"k".repeat(LONGEST_KEY + 1)).is_err());
-        assert_eq!(key("http.route"), Ok("http.route".to_owned()));
-        assert!(Keys::of(&["a"; MOST_KEYS]).problem().is_none());
-        let problem = Keys::of(&["a"; MOST_KEYS + 1]).problem();
-        assert_eq!(problem.as_deref(), Some("--attribute: 17 keys; give at most 16"));
+        let made = |key: &str, count| Keys::new(&vec![key.to_owned(); count]);
+        assert!(made("", 1).is_err() && made(&"k".repeat(LONGEST_KEY + 1), 1).is_err());
+        assert!(made("http.route", MOST_KEYS).is_ok());
+        assert_eq!(made("a", 17).unwrap_err(), "17 keys; give at most 16");
     }
 }

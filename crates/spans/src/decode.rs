@@ -14,13 +14,11 @@ use tare_tables::Vacant;
 use tokio::runtime::Builder;
 
 pub fn run(wanted: &Decode) -> Result<ExitCode, Failure> {
-    if let Some(problem) = wanted.attributes.problem() {
-        return Err(Failure::input(problem));
-    }
+    let keys = wanted.attributes.keys()?;
     let name = wanted.out.display().to_string();
     let file = open_in_place(&wanted.out).and_then(Vacant::of).or_input(&name)?;
-    let (output, written, _) = Output::begin(file, &wanted.attributes).or_failed(&name)?;
-    let exporter = Exporter::new(output, wanted.attributes.clone());
+    let (output, written, _) = Output::begin(file, &keys).or_failed(&name)?;
+    let exporter = Exporter::new(output, keys);
     let runtime = Builder::new_current_thread().enable_time().build().or_failed("tokio")?;
     let mut input = BufReader::new(io::stdin().lock());
     let (mut empty, mut first_refusal, mut is_stuck) = (0_u64, None, false);

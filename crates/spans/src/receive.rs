@@ -9,7 +9,7 @@ use tare_command::{Failure, ResultExt, Signals, say};
 pub fn run(wanted: &Receive) -> Result<ExitCode, Failure> {
     let signals = Signals::take(&[libc::SIGINT, libc::SIGTERM]).or_failed("signals")?;
     let sockets = [("--grpc", wanted.grpc), ("--http", wanted.http)];
-    let receiver = Receiver::new(&sockets, &wanted.out, &wanted.attributes)?;
+    let receiver = Receiver::new(&sockets, &wanted.out, wanted.attributes.keys()?)?;
     let [grpc, http] = receiver.addresses()?[..] else { unreachable!("there are two sockets") };
     let name = wanted.out.display().to_string();
     say(format_args!(

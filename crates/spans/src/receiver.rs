@@ -36,20 +36,17 @@ impl Receiver {
     pub fn new(
         sockets: &[(&str, SocketAddr)],
         out: &Path,
-        attributes: &Keys,
+        attributes: Keys,
     ) -> Result<Self, Failure> {
-        if let Some(problem) = attributes.problem() {
-            return Err(Failure::input(problem));
-        }
         let listeners = sockets.iter().map(listen).collect::<Result<_, _>>()?;
         let name = out.display().to_string();
         let file = open_in_place(out).and_then(Vacant::of).or_input(&name)?;
-        let (output, written, failed) = Output::begin(file, attributes).or_failed(&name)?;
+        let (output, written, failed) = Output::begin(file, &attributes).or_failed(&name)?;
         let runtime = Builder::new_current_thread().enable_io().enable_time().build();
         Ok(Self {
             runtime: runtime.or_failed("tokio")?,
             listeners,
-            exporter: Arc::new(Exporter::new(output, attributes.clone())),
+            exporter: Arc::new(Exporter::new(output, attributes)),
             written,
             failed,
             name,

@@ -21,7 +21,8 @@ const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCA
 
 pub fn run(wanted: &Run) -> Result<ExitCode, Failure> {
     let signals = Signals::take(SIGNALS).or_failed("signals")?;
-    let receiver = Receiver::new(&[("a socket", ANY_PORT)], &wanted.out, &wanted.attributes)?;
+    let receiver =
+        Receiver::new(&[("a socket", ANY_PORT)], &wanted.out, wanted.attributes.keys()?)?;
     let mut costs = match &wanted.costs {
         Some(file) => {
             Some(CostsFile::create(file, |vacant| write_costs(vacant, &Counts::default()))?)
