@@ -3,9 +3,12 @@
 
 import hmac
 import json
+import os
+from contextlib import suppress
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.report.synthetic import Synthetic
 
+from tare.errors import InputError
 from tare.samples.engines import histogram, stored_histograms
 from tare.samples.read.measured import read_result
 
@@ -90,3 +94,27 @@ def test_the_key_of_histograms_is_private(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "result" / stored_histograms.HISTOGRAMS).rename(tmp_path / "before")
     read_result(folder)
     assert not (folder / stored_histograms.HISTOGRAMS).exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a link of another user")
+def test_a_result_that_is_swapped_for_a_link_leads_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Synthetic(requests=300, blocks=2, invalid=()).write(tmp_path / "result")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+
+    def swaps(samples: Any) -> SimpleNamespace:
+        counted = histogram(samples).to_pyarrow()
+        if not folder.is_symlink():
+            folder.rename(tmp_path / "before")
+            folder.symlink_to(elsewhere)
+            os.lchown(folder, 1234, 1234)
+        return SimpleNamespace(to_pyarrow=lambda: counted)
+
+    monkeypatch.setattr("tare.samples.engines.describing.EXACT_ROWS", {"duckdb": 99})
+    monkeypatch.setattr(stored_histograms, "histogram", swaps)
+    with suppress(InputError):
+        read_result(folder)
+    assert folder.is_symlink()
+    assert not [*elsewhere.iterdir()]

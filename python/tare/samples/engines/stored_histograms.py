@@ -24,6 +24,7 @@ from tare.files import PRIVATE, new_file, regular_file
 from tare.samples.engines.histogram import OCTAVE, histogram
 from tare.samples.sql.group_numbers import settled
 from tare.state import state_folder
+from tare.trust import trusted_folder
 from tare.untrusted import MEBIBYTE, read_bytes, regular_files
 
 if TYPE_CHECKING:
@@ -69,10 +70,13 @@ class StoredHistograms:
         if key is not None:
             content = BytesIO()
             pq.write_table(rows, content)
-            with suppress(OSError):
-                path.parent.mkdir(exist_ok=True)
-                with new_file(path) as file:
-                    file.write(_code(key, name, content.getvalue()) + content.getvalue())
+            # The result may have been replaced by a link of its owner meanwhile.
+            with (
+                suppress(OSError, InputError),
+                trusted_folder(path.parent, create=True) as folder,
+                new_file(path, folder) as file,
+            ):
+                file.write(_code(key, name, content.getvalue()) + content.getvalue())
         return rows
 
     def _name(self, which: object) -> str:
