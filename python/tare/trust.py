@@ -86,8 +86,12 @@ def trusted_folder(path: Path, *, create: bool = False) -> Iterator[int]:
 @contextmanager
 def new_output(path: Path) -> Iterator[BinaryIO]:
     """As `tare.files.new_file`, but raises InputError for a link of another user on the way."""
-    with trusted_folder(path.parent) as folder, new_file(path, folder) as file:
-        yield file
+    try:
+        with trusted_folder(path.parent) as folder, new_file(path, folder) as file:
+            yield file
+    except OSError as error:
+        error.filename = str(path)
+        raise
 
 
 def _walked(path: Path, create: bool) -> int:

@@ -119,7 +119,8 @@ def test_descriptors_that_are_not_asked_for_are_closed(tmp_path: Path) -> None:
             with socket.socket(socket.AF_UNIX) as one:
                 one.connect(str(tmp_path / "socket"))
                 socket.send_fds(one, [b"x"], [sent.fileno()] * count)
-                assert one.recv(1) == b""
+                # Who sent several would come again without an answer.
+                assert one.recv(1) == (b"\0" if count else b"")
         assert str(tmp_path / "sent") not in map(os.path.realpath, folder.iterdir())
         told = ended(collector)
     reason = "could not connect: it sent no descriptor, or several"

@@ -3,7 +3,7 @@
 //! other users may write.
 
 use crate::links;
-use crate::permissions::{permit, umask};
+use crate::permissions::{EVERYBODY, PRIVATE, permit, umask};
 use rustix::fs::{self, AtFlags, Mode, OFlags};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -14,8 +14,6 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-pub(crate) const PRIVATE: u32 = 0o600;
-pub(crate) const EVERYBODY: u32 = 0o666;
 /// How a directory is opened: its descriptor stays the same directory's under any name.
 const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);

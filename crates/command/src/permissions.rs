@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Who may read and write a new file.
 
-use crate::new_file::{EVERYBODY, PRIVATE};
 use rustix::fs::{self, Gid, Mode, OFlags, XattrFlags};
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -10,6 +9,8 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use tare_shm::peer;
 
+pub const PRIVATE: u32 = 0o600;
+pub const EVERYBODY: u32 = 0o666;
 const ACCESS_LIST: &str = "system.posix_acl_access";
 /// Longer lists are not kept.
 const ACCESS_LIST_BYTES: usize = 4096;
