@@ -27,6 +27,7 @@ PARTS = (
     ("tare-log", "release", "tare-log", "bin/tare-log"),
     ("tare-map", "release", "tare-map", "bin/tare-map"),
     ("tare-spans", "release", "tare-spans", "bin/tare-spans"),
+    ("tare-relay", "release", "tare-relay", "bin/tare-relay"),
     ("tare-log-python", "release", "libtare_log_python.so", "lib/tare_log.abi3.so"),
     ("tare-distances", "release", "libtare_distances.so", "lib/libtare_distances.so"),
     ("tare-hook-preload", "preload", "libtare_hook.so", "lib/libtare_hook.so"),

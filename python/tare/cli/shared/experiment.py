@@ -60,8 +60,9 @@ class ExperimentOptions:
         list[str] | None,
         option(
             "--environment",
-            "host|netns|container|pod|vm|container-in-vm",
-            "Where the service runs; repeatable. Default: host.",
+            "host|netns|container|pod|vm|container-in-vm[:KEY=VALUE,...]",
+            "Where the service runs, with settings such as netns:delay=10ms,loss=1%; repeatable."
+            " Default: host.",
         ),
     ] = None
     placement: Annotated[

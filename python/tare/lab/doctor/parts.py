@@ -11,7 +11,9 @@ from tare.lab.doctor.finding import Found
 from tare.lab.processes.processes import find
 from tare.native import native
 
-_COMMANDS = ("tare-load", "tare-hook", "tare-log", "tare-map", "tare-link", "tare-spans")
+_COMMANDS = (
+    "tare-load", "tare-hook", "tare-log", "tare-map", "tare-link", "tare-spans", "tare-relay",
+)  # fmt: skip
 _LIBRARIES = ("libtare_distances.so", "libtare_hook.so", "libtare_log.so", "libtare_link.so")
 _JARS = ("tare-log.jar", "tare-log-agent.jar")
 
@@ -22,6 +24,7 @@ _AFFECTS = {
     "tare-log": "tare log",
     "tare-map": "tare map",
     "tare-spans": "tare spans receive",
+    "tare-relay": "environment netns with delay, rate or loss",
     "libtare_distances.so": "tare compare, tare run",
     "libtare_hook.so": "tare hook",
     "libtare_link.so": "tare link",

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A network namespace behind a bridge, as container engines make a namespace."""
 
-from tare.lab.environments.host import output
-from tare.lab.environments.netns import Netns, ip
+from tare.lab.environments.host import ip, output
+from tare.lab.environments.netns import Netns
 from tare.running.created_resources import Record, record
 
 
@@ -12,15 +12,15 @@ class Bridge(Netns):
     _record: Record | None = None
     _bridge = ""
 
-    def _record_of(self, veth: str) -> list[str]:
-        self._bridge = veth.replace("tare", "tbr")
+    def _record_of(self, interface: str) -> list[str]:
+        self._bridge = interface.replace("tare", "tbr")
         gone = f"[ ! -e /sys/class/net/{self._bridge} ] || ip link del {self._bridge}"
         self._record = record("bridge", self._bridge, [("sh", "-c", gone)])
         return self._record.removal
 
-    def _joined(self, veth: str) -> str:
+    def _joined(self, interface: str) -> str:
         ip("link", "add", self._bridge, "type", "bridge")
-        ip("link", "set", veth, "master", self._bridge)
+        ip("link", "set", interface, "master", self._bridge)
         return self._bridge
 
     def stop(self) -> None:

@@ -2,10 +2,15 @@
 """What a program pays for kernel, memory and arithmetic in each environment, measured inside."""
 
 import json
+import os
 from pathlib import Path
 
+from tare.files import empty
 from tare.lab import environments
+from tare.lab.environments.environment import Environment, Program
+from tare.lab.environments.host import output
 from tare.lab.environments.launch import RunError
+from tare.lab.processes.logs import last_lines
 from tare.lab.processes.processes import Processes
 from tare.native import native
 from tare.plan.schema.environments import EnvironmentBase
@@ -13,12 +18,14 @@ from tare.plan.schema.environments import EnvironmentBase
 _MEMORY = 192 * 2**20
 _SHARE = 4
 """A program may use this part of its memory limit for the measurement."""
+_MESSAGE, _ROUND_TRIPS = 64, 31
 
 
 def fingerprint(settings: EnvironmentBase, processes: Processes, work: Path) -> dict[str, float]:
     """`tare-load fingerprint` in an environment made for it, which writes its files below `work`.
 
-    Raises RunError or StartError with the reason if it cannot be measured.
+    It has the round trip to the load generator, unless that is in the environment, too. Raises
+    RunError or StartError with the reason if it cannot be measured.
     """
     place = environments.of_run(settings, processes, f"fingerprint/{settings.name}")
     folder = work / "fingerprint"
@@ -30,8 +37,33 @@ def fingerprint(settings: EnvironmentBase, processes: Processes, work: Path) -> 
     try:
         place.prepare()
         place.copy_in([work if settings.has_generator else folder])
-        return {name: float(value) for name, value in json.loads(place.exec(words)).items()}
+        found = {name: float(value) for name, value in json.loads(place.exec(words)).items()}
+        if not settings.has_generator:
+            found["network_round_trip_ns"] = _round_trip_ns(place, work)
     except ValueError as error:
         raise RunError(f"{program}: {error}") from error
+    else:
+        return found
     finally:
         place.stop()
+
+
+def _round_trip_ns(place: Environment, work: Path) -> float:
+    """The median time until a message of 64 bytes comes back to this host."""
+    program = native("bin", "tare-load")
+    endpoint = f"{place.address}:{place.free_port()}"
+    log = work / "fingerprint.log"
+    empty(log)
+    words = [program, "serve", "tcp", "--listen", endpoint]
+    cpus = sorted(os.sched_getaffinity(0))
+    server = place.start(Program(f"{place.name}/echo", words, work / "fingerprint", log, cpus))
+    try:
+        while endpoint not in log.read_text(encoding="utf-8"):
+            place.processes.wait(0.02)
+            if server.code is not None:
+                raise RunError(next(iter(last_lines(log, 1)), server.ending))
+        words = [program, "tcp", endpoint, "--send", "x" * _MESSAGE, "--reply-bytes", str(_MESSAGE)]
+        said = output([*words, "--requests", str(_ROUND_TRIPS), "--warmup", "0s", "--json"])
+        return float(json.loads(said)["targets"][0]["p50_ns"])
+    finally:
+        place.processes.stop([server])

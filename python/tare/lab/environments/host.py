@@ -90,3 +90,8 @@ def output(words: Sequence[str], named: Sequence[str] | None = None) -> str:
     if done.returncode:
         raise RunError(f"{' '.join(named or words)}: {done.stderr.strip()}")
     return done.stdout
+
+
+def ip(*words: str) -> str:
+    """What `ip` prints; raises RunError with its complaint."""
+    return output(["ip", *words])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network namespace for each service, joined to the host by a veth pair.
+"""A network namespace for each service, joined to the host by a veth pair or a relay.
 
 The namespace has no name: a process holds it, and it goes, with its veth pair, when the last
 process in it ends. So nothing is left behind, however tare dies.
@@ -12,11 +12,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tare.lab.environments.host import Host, output
+from tare.lab.environments.host import Host, ip
 from tare.lab.environments.launch import RunError
 from tare.lab.environments.ports import OwnPorts
+from tare.lab.environments.relay import Relay
 from tare.lab.processes.processes import Process, find
 from tare.plan import expected
+from tare.plan.schema.environments import EnvironmentBase, NetnsEnvironment
 
 _numbers = itertools.count(1)
 _NETWORKS = 1 << 14
@@ -27,20 +29,23 @@ class Netns(OwnPorts, Host):
     """Programs of this host in a network of their own."""
 
     _holder: Process | None = None
+    _relay: Relay | None = None
     _address = ""
 
     @staticmethod
-    def check(_settings: Any) -> None:
-        """Refuses without root or without the programs of iproute2 and util-linux."""
+    def check(settings: Any) -> None:
+        """Refuses without root, the programs of iproute2 and util-linux, or what a relay needs."""
         if os.geteuid() != 0:
             raise expected("root rights for a network namespace; use sudo")
         for program in ("ip", "unshare", "nsenter", "setpriv"):
             if find(program) is None:
                 raise expected(f"{program} to be installed: get iproute2 and util-linux")
+        if _has_relay(settings):
+            Relay.check()
 
     def prepare(self) -> None:
-        """Makes a namespace and a veth pair to it; raises RunError where the kernel refuses."""
-        veth = f"tare{os.getpid()}-{next(_numbers)}"
+        """Makes a namespace and a link to it; raises RunError where the kernel refuses."""
+        near = f"tare{os.getpid()}-{next(_numbers)}"
         self._holder = self.processes.start(
             f"{self.name}/netns",
             # It ends with the supervisor, also if no process is left that could stop it.
@@ -49,33 +54,37 @@ class Netns(OwnPorts, Host):
             log=Path(os.devnull),
             cpus=sorted(os.sched_getaffinity(0)),
             stop_signal="KILL",
-            undo=self._record_of(veth),
+            undo=self._record_of(near),
         )
         pid = self._holder.pid
         _wait_for_namespace(pid)
-        ip("link", "add", veth, "type", "veth", "peer", "name", "eth0", "netns", str(pid))
-        ip("link", "set", veth, "up")
-        inside = self._joined_alone(veth) if self.segment is None else self.segment.join(veth)
+        if _has_relay(self.settings):
+            self._relay = Relay(self.settings, self.processes, self.name, near)
+            self._relay.start(pid)
+        else:
+            ip("link", "add", near, "type", "veth", "peer", "name", "eth0", "netns", str(pid))
+        ip("link", "set", near, "up")
+        inside = self._joined_alone(near) if self.segment is None else self.segment.join(near)
         self._address = inside.partition("/")[0]
         self.exec(["ip", "addr", "add", inside, "dev", "eth0"])
         self.exec(["ip", "link", "set", "eth0", "up"])
         self.exec(["ip", "link", "set", "lo", "up"])
 
-    def _joined_alone(self, veth: str) -> str:
+    def _joined_alone(self, interface: str) -> str:
         """Gives this host an address, and returns the address inside."""
-        near, far = free_pair(socket.if_nametoindex(veth))
-        link = self._joined(veth)
-        ip("addr", "add", f"{near}/30", "dev", link)
-        ip("link", "set", link, "up")
+        near, far = free_pair(socket.if_nametoindex(interface))
+        joined = self._joined(interface)
+        ip("addr", "add", f"{near}/30", "dev", joined)
+        ip("link", "set", joined, "up")
         return f"{far}/30"
 
-    def _record_of(self, _veth: str) -> list[str] | None:
+    def _record_of(self, _interface: str) -> list[str] | None:
         """The command that removes what the kernel does not remove with the namespace."""
         return None
 
-    def _joined(self, veth: str) -> str:
-        """The interface of this host that gets an address: one end of the veth pair."""
-        return veth
+    def _joined(self, interface: str) -> str:
+        """The interface of this host that gets an address: this end of the link."""
+        return interface
 
     @property
     def namespace(self) -> str:
@@ -92,13 +101,14 @@ class Netns(OwnPorts, Host):
         return ("nsenter", f"--net={self.namespace}", "--")
 
     def stop(self) -> None:
+        if self._relay is not None:
+            self._relay.stop()
         if self._holder is not None:
             self.processes.stop([self._holder])
 
 
-def ip(*words: str) -> str:
-    """What `ip` prints; raises RunError with its complaint."""
-    return output(["ip", *words])
+def _has_relay(settings: EnvironmentBase) -> bool:
+    return isinstance(settings, NetnsEnvironment) and settings.has_relay
 
 
 def _wait_for_namespace(pid: int) -> None:

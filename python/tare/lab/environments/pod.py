@@ -130,7 +130,7 @@ class Pod(OwnPorts, Environment):
         def call() -> None:
             # A namespace is that of a thread, and this thread ends.
             try:
-                _enter_network(namespace)
+                enter_network(namespace)
                 answers.append(ask())
             except BaseException as error:
                 errors.append(error)
@@ -321,7 +321,7 @@ def _complaint(log: Path, process: Process) -> str:
     return lines[-1].removeprefix("Error: ") if lines else process.ending
 
 
-def _enter_network(namespace: Path) -> None:
+def enter_network(namespace: Path) -> None:
     """Moves the calling thread to a network namespace."""
     libc = ctypes.CDLL(None, use_errno=True)
     with namespace.open("rb") as file:

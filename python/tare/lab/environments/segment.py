@@ -5,9 +5,8 @@ import itertools
 import os
 import socket
 
-from tare.lab.environments.host import output
+from tare.lab.environments.host import ip, output
 from tare.lab.environments.launch import RunError
-from tare.lab.environments.netns import ip
 from tare.running.created_resources import Record, record
 
 _numbers = itertools.count(1)

@@ -21,9 +21,9 @@ from tare.lab.environments.guest import agent, client
 from tare.lab.environments.guest.machine import Boot, Machine
 from tare.lab.environments.guest.qemu import Qemu
 from tare.lab.environments.guest.uml import UserModeLinux
-from tare.lab.environments.host import output
+from tare.lab.environments.host import ip, output
 from tare.lab.environments.launch import RunError
-from tare.lab.environments.netns import free_pair, ip
+from tare.lab.environments.netns import free_pair
 from tare.lab.environments.ports import OwnPorts
 from tare.lab.processes.logs import last_lines
 from tare.lab.processes.processes import Family, Process, Processes, find, variables_of

@@ -50,7 +50,8 @@ def why_not(costs: "pa.Table | None") -> str | None:
     if not counted(costs, "ring_bytes_received"):
         return (
             "no connection of the service or proxy used shared memory: connections of one request"
-            " need eager = true (link:eager), a proxy needs link = true, and both ends must run as"
-            " the same user (for nginx started by root: user root;)"
+            " need eager = true (link:eager), a proxy needs link = true, and both ends must run in"
+            " one network (the load and a service in netns do not) and as the same user (for nginx"
+            " started by root: user root;)"
         )
     return None

@@ -6,7 +6,15 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from tare.plan.schema.values import Name, Size, expected
+from tare.plan.schema.values import (
+    UNITS_NS,
+    BitRate,
+    Duration,
+    Fraction,
+    Name,
+    Size,
+    expected,
+)
 
 
 class EnvironmentBase(BaseModel):
@@ -38,6 +46,11 @@ class EnvironmentBase(BaseModel):
         return self
 
 
+LONGEST_DELAY_NS = 400 * UNITS_NS["ms"]
+"""Whether a service is ready is asked with a patience of 1 s per attempt."""
+HIGHEST_LOSS = 0.5
+
+
 class HostEnvironment(EnvironmentBase):
     """This machine; services listen on 127.0.0.1."""
 
@@ -46,14 +59,36 @@ class HostEnvironment(EnvironmentBase):
 
 
 class NetnsEnvironment(EnvironmentBase):
-    """A network namespace for each service, joined to this machine by a veth pair."""
+    """A network namespace for each service, joined to this machine by a link.
+
+    The link is a veth pair, or a relay if it has a rate, loss or delay.
+    """
 
     type: Literal["netns"]
     name: Name = "netns"
+    rate: BitRate | None = None
+    """Bits per second in each direction, Ethernet headers included; None for no limit."""
+    loss: Fraction = 0.0
+    """The share of IP packets that are lost in each direction, by chance."""
+    delay: Duration = 0
+    """One-way delay in nanoseconds, in each direction: the round trip grows by twice as much."""
 
     @property
     def own_network(self) -> bool:
         return True
+
+    @property
+    def has_relay(self) -> bool:
+        """Whether the link has a rate, loss or delay."""
+        return self.rate is not None or self.loss > 0 or self.delay > 0
+
+    @model_validator(mode="after")
+    def _lets_services_answer(self) -> Self:
+        if self.delay > LONGEST_DELAY_NS:
+            raise expected('at most "400ms"', "delay")
+        if self.loss > HIGHEST_LOSS:
+            raise expected('at most "50%"', "loss")
+        return self
 
 
 class ContainerEnvironment(EnvironmentBase):

@@ -83,6 +83,20 @@ def size(value: Any) -> int:
     raise expected('a size such as "512 MiB" or "2 GiB", of 1 PiB at most')
 
 
+BIT_RATES = {"kbit/s": 10**3, "Mbit/s": 10**6, "Gbit/s": 10**9}
+HIGHEST_BIT_RATE = 10**12
+
+
+def bit_rate(value: Any) -> int:
+    """Bits per second of a text such as `100 Mbit/s`; a bare number has no unit and is refused."""
+    if isinstance(value, str):
+        for unit, factor in BIT_RATES.items():
+            number = _number(value, unit)
+            if number is not None and 1 <= number * factor <= HIGHEST_BIT_RATE:
+                return round(number * factor)
+    raise expected('bits per second such as "100 Mbit/s" or "1 Gbit/s", at most "1000 Gbit/s"')
+
+
 FASTEST = 1e9
 
 
@@ -205,6 +219,9 @@ _DurationText = Annotated[
 _SizeText = Annotated[
     str, Field(pattern=r"^\s*\d+(\.\d+)?\s*(B|KiB|MiB|GiB)\s*$", examples=["512 MiB"])
 ]
+_BitRateText = Annotated[
+    str, Field(pattern=r"^\s*\d+(\.\d+)?\s*(k|M|G)bit/s\s*$", examples=["100 Mbit/s"])
+]
 _Percentage = Annotated[str, Field(pattern=r"^\s*\d+(\.\d+)?\s*%\s*$", examples=["3%"])]
 _Share = _Percentage | Annotated[float, Field(ge=0, le=1)]
 _SomeShare = _Percentage | Annotated[float, Field(gt=0, lt=1)]
@@ -223,6 +240,7 @@ def _written_as(check: Callable[[Any], Any], written: Any) -> BeforeValidator:
 Duration = Annotated[int, _written_as(duration_ns, _DurationText)]
 SomeDuration = Annotated[int, _written_as(some_duration_ns, _DurationText)]
 Size = Annotated[int, _written_as(size, _SizeText)]
+BitRate = Annotated[int, _written_as(bit_rate, _BitRateText)]
 Fraction = Annotated[float, _written_as(fraction, _Share)]
 SomeFraction = Annotated[float, _written_as(some_fraction, _SomeShare)]
 Positive = Annotated[int, Field(ge=1, le=1_000_000)]

@@ -5,6 +5,7 @@ from pydantic_core import PydanticCustomError
 from tare.plan.schema.placeholders import fill
 from tare.plan.schema.values import (
     ShareOfCapacity,
+    bit_rate,
     command,
     duration_ns,
     fraction,
@@ -29,6 +30,15 @@ def test_durations(text: str, nanoseconds: int) -> None:
 def test_what_is_not_a_duration(bad: object) -> None:
     with pytest.raises(PydanticCustomError):
         duration_ns(bad)
+
+
+def test_bit_rates() -> None:
+    assert bit_rate("64 kbit/s") == 64_000
+    assert bit_rate("2.5Mbit/s") == 2_500_000
+    assert bit_rate("1000 Gbit/s") == 10**12
+    for bad in (100, "100", "0 Mbit/s", "1 MB/s", "1001 Gbit/s", "1 mbit/s", True):
+        with pytest.raises(PydanticCustomError):
+            bit_rate(bad)
 
 
 def test_fractions() -> None:

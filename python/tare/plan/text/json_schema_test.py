@@ -56,6 +56,11 @@ def test_ready_made_plans_are_accepted(plan: Path) -> None:
         ('name = "try"', 'name = "try"\nenvironments = ["container"]'),
         ("[load]", '[[environments]]\ntype = "container"\nnetwork = "bridge"\ncpus = 1\n[load]'),
         ("[load]", '[[environments]]\ntype = "container"\nmemory = "1.5 GiB"\n[load]'),
+        (
+            'name = "try"',
+            'name = "try"\nenvironments = [{ type = "netns", delay = "20ms", loss = "1%",'
+            ' rate = "2.5 Mbit/s" }]',
+        ),
     ],
 )
 def test_what_the_reader_takes_is_accepted(old: str, new: str) -> None:
@@ -79,6 +84,7 @@ def test_what_the_reader_takes_is_accepted(old: str, new: str) -> None:
         ('name = "try"', 'name = "try"\nenvironments = [{ name = "host" }]'),
         ("[load]", '[[environments]]\ntype = "container"\ncpus = 0\n[load]'),
         ("[load]", '[[environments]]\ntype = "container"\nmemory = 512\n[load]'),
+        ("[load]", '[[environments]]\ntype = "netns"\nrate = 100\n[load]'),
         ("[load]", '[[environments]]\ntype = "container"\nnetwork = "none"\n[load]'),
         ('"3%"', '"3%"\nplacement = "same"'),
         ('"3%"', '"3%"\nplacement = { service = "2-3" }'),

@@ -28,6 +28,7 @@ class PlanOptions:
     conditions: Sequence[str] = ()
     """`NAME=LAYER`, the same name again for another layer around; or `NAME`, without layers."""
     environments: Sequence[str] = ()
+    """Types, or `TYPE:KEY=VALUE,...`."""
     placement: Sequence[str] = ()
     """A rule, or `service=CPUS` and `generator=CPUS`."""
     budget: str = "3%"
@@ -79,7 +80,7 @@ def plan_data(options: PlanOptions) -> dict[str, Any]:
         **({} if baseline is None else {"baseline": baseline}),
         **dict(map(_top_key, options.keys)),
         **options.settings,
-        "environments": [*options.environments],
+        "environments": [*map(_environment, options.environments)],
         "placement": _placement(options.placement),
         "service": service,
         "load": dict(map(_load_key, options.load)),
@@ -124,6 +125,15 @@ def _layer(option: str, shorthand: str) -> dict[str, Any]:
     if "=" in layer.SHORTHAND and "=" not in value:
         raise InputError(f"--condition {option}: found '{value}', expected {layer.SHORTHAND}")
     return {"type": kind, **keys}
+
+
+def _environment(text: str) -> str | dict[str, Any]:
+    """The type, or a table: `TYPE:KEY=VALUE,...`."""
+    kind, colon, settings = text.partition(":")
+    if not colon:
+        return kind
+    pairs = (_key("--environment", pair, "netns:delay=10ms") for pair in settings.split(","))
+    return {"type": kind, **dict(pairs)}
 
 
 def _placement(given: Sequence[str]) -> str | dict[str, str]:

@@ -139,6 +139,9 @@ def test_a_file_is_written_into_the_plan(tmp_path: Path) -> None:
             {"environments": ["moon"]},
             "--environment: found \"moon\", expected 'host', 'netns', 'container',",
         ),
+        ({"environments": ["netns:delay"]}, "--environment: found 'delay', expected KEY=VALUE,"),
+        ({"environments": ["netns:delay=5"]}, "--environment: delay: found 5, expected a duration"),
+        ({"environments": ["netns:mtu=9000"]}, "--environment: mtu: found an unknown key,"),
         ({"files": ["a=/nowhere"]}, "--file a=/nowhere: /nowhere: No such file or directory;"),
         ({"port": 0}, "--port: found 0, expected greater than"),
         ({"service": "serve 'a"}, '--service: found "serve \'a", expected a command'),
@@ -150,3 +153,12 @@ def test_errors_name_the_option(options: dict[str, Any], error: str) -> None:
         plan_of(**{"service": "serve {port}", "conditions": ["a=hook"], **options})
     assert str(caught.value).startswith(error)
     assert "\n" not in str(caught.value)
+
+
+def test_an_environment_has_settings_after_a_colon() -> None:
+    wan = "netns:name=wan,delay=20ms,loss=1%,rate=100 Mbit/s"
+    plan = plan_of(service="serve {port}", conditions=["a=hook"], environments=["host", wan])
+    assert plan.environment_names == ["host", "wan"]
+    assert plan.environment("wan").model_dump() == {
+        "type": "netns", "name": "wan", "rate": 100_000_000, "loss": 0.01, "delay": 20_000_000,
+    }  # fmt: skip

@@ -199,6 +199,16 @@ from tare.plan.text.parser_test import PLAN, error_of, read
         ),
         (
             "seed = 7",
+            'environments = [{ type = "netns", delay = "500ms" }]',
+            'plans/try.toml:3: environments[1].delay: found "500ms", expected at most "400ms"',
+        ),
+        (
+            "seed = 7",
+            'environments = [{ type = "netns", loss = "60%" }]',
+            'plans/try.toml:3: environments[1].loss: found "60%", expected at most "50%"',
+        ),
+        (
+            "seed = 7",
             'environments = [{ name = "netns" }]',
             "plans/try.toml:3: environments[1]: found no type, expected type = 'type'",
         ),

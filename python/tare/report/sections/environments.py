@@ -15,6 +15,7 @@ _COLUMNS = {
     "large_write_ns": "write of 2.4 MB",
     "large_read_ns": "read of 2.4 MB",
     "round_trip_ns": "round trip of 64 B",
+    "network_round_trip_ns": "round trip to load",
     "memory_bytes_per_second": "STREAM triad",
     "flops_per_second": "Linpack",
     "cpu_share": "CPU of Linpack",
@@ -34,9 +35,10 @@ def section(result: Result) -> Section:
         name="Environments",
         gist="what kernel, memory and arithmetic cost a program in each environment",
         how="Measured inside each environment before the first block." + ratio + " Times are"
-        " medians, rates are the best of some repetitions. The round trip is over TCP on the"
-        " loopback interface of the environment. The last column is CPU time per time while"
-        " Linpack ran: a limit or another program held it back. No verdict uses these values.",
+        " medians, rates are the best of some repetitions. Round trips are over TCP, on the"
+        " loopback interface of the environment and to the load generator. The last column is CPU"
+        " time per time while Linpack ran: a limit or another program held it back. No verdict uses"
+        " these values.",
         tables=[Table("Environments", ["environment", *_COLUMNS.values()], list(_rows(found)))],
         absent="the experiment ran on this machine only",
     )

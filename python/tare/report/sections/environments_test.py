@@ -20,7 +20,7 @@ def test_a_terminal_shows_environments_beside_each_other() -> None:
         "  system call         164 ns       1.64 µs (×10)",
     ]
     assert lines[-1] == "  CPU of Linpack      66.0 %       50.0 %"
-    assert len(lines) == 2 + 8
+    assert len(lines) == 2 + 9
     assert short(with_fingerprints({})) == []
 
 
