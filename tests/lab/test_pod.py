@@ -15,6 +15,7 @@ from pydantic_core import PydanticCustomError
 from tests.changing_folders import matches
 from tests.in_process import tare
 from tests.lab.conftest import NGINX_CONF, Experiment, family, held_in, kill_everything, none_left
+from tests.lab.kubernetes_schema import check_pod
 from tests.lab.root_files import PODMAN, image_of, make_root
 from tests.lab.test_container import owned
 from tests.lab.test_environments import wait_until_ended
@@ -25,7 +26,7 @@ from tare.errors import InputError
 from tare.lab import environments
 from tare.lab.environments import pod as pods
 from tare.lab.environments.environment import Program
-from tare.lab.environments.launch import RunError
+from tare.lab.environments.launch import Proxy, RunError
 from tare.lab.environments.pod import Pod
 from tare.lab.processes.processes import Processes
 from tare.plan import parse
@@ -107,6 +108,19 @@ def test_service_and_load_have_containers_of_their_own_in_one_network(
     assert net == seen[0] != str(Path("/proc/self/ns/net").readlink())
     assert mount != seen[1]
     assert groups != seen[2:]
+
+
+def test_kubernetes_takes_the_manifest_of_a_pod(make: Make, image: str, tmp_path: Path) -> None:
+    pod = make(image=image, cpus=0.5, memory="512 MiB", load_cpus=1.0)
+    folder = tmp_path / "run"
+    folder.mkdir()
+    pod.copy_in([folder])
+    proxies = [Proxy("proxy1-nginx", ["true"], 1), Proxy("Proxy 2", ["true"], 2)]
+    service = Program("service", ["true"], folder, folder / "log", [0], proxies=proxies)
+    wait_until_ended(pod.processes, pod.start(service))
+    written = json.loads(pod.manifest().read_text())
+    assert len(written["spec"]["containers"]) == 4
+    check_pod(written)
 
 
 @pytest.mark.parametrize("name", ["a b", "a,b=c", 'it\'s "quoted"', "\N{SNOWMAN}", "$HOME;x"])
