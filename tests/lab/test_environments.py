@@ -2,6 +2,7 @@
 """Every environment keeps the contract of `Environment`."""
 
 import os
+import shutil
 import signal
 import sys
 import urllib.request
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 from pydantic_core import PydanticCustomError
+from tests.lab.root_files import image_of, make_root_of_services
 from tests.rights import may_make_namespaces, may_run_containers, may_run_pods
 from tests.waiting import SECONDS, wait_for
 
@@ -39,6 +41,7 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
         yield held
 
 
+IMAGE = "an image with the services of these tests"
 GUESTS = ("vm", "container-in-vm")
 SLOW = ("pod", *GUESTS)
 TABLES: list[dict[str, Any]] = [{"type": kind} for kind in ENVIRONMENTS if kind not in GUESTS]
@@ -49,11 +52,13 @@ TABLES += [
     {"type": "container", "network": "bridge"},
     {"type": "container", "files": "layered"},
     {"type": "container", "cpus": 1.5, "memory": "1 GiB"},
+    {"type": "container", "image": IMAGE},
+    {"type": "container", "image": IMAGE, "network": "bridge", "files": "layered"},
 ]
 
 
 def names(table: dict[str, Any]) -> str:
-    return "-".join(map(str, table.values()))
+    return "-".join("image" if value == IMAGE else str(value) for value in table.values())
 
 
 def params() -> list[Any]:
@@ -62,10 +67,26 @@ def params() -> list[Any]:
     return [pytest.param(one, marks=slow if one["type"] in SLOW else []) for one in TABLES]
 
 
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """An image whose user is not root."""
+    if not may_run_pods():
+        pytest.skip("an image needs root and the packages podman and runc")
+    if shutil.which("nginx") is None:
+        pytest.skip("nginx is not installed")
+    root = tmp_path_factory.mktemp("image") / "root"
+    make_root_of_services(root)
+    with image_of(root, "environments", ["USER shop"]) as name:
+        yield name
+
+
 @pytest.fixture(params=params(), ids=names)
 def environment(request: pytest.FixtureRequest, processes: Processes) -> Iterator[Environment]:
     """A prepared environment of each type, and with settings of each kind."""
-    settings = ENVIRONMENTS[request.param["type"]].model_validate(request.param)
+    table = dict(request.param)
+    if table.get("image") == IMAGE:
+        table["image"] = request.getfixturevalue("image")
+    settings = ENVIRONMENTS[table["type"]].model_validate(table)
     found = environments.of_run(settings, processes, "1/here/plain")
     try:
         found.check(settings)

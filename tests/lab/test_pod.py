@@ -3,10 +3,10 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
-import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,7 +15,8 @@ from pydantic_core import PydanticCustomError
 from tests.changing_folders import matches
 from tests.in_process import tare
 from tests.lab.conftest import NGINX_CONF, Experiment, family, held_in, kill_everything, none_left
-from tests.lab.root_files import make_root
+from tests.lab.kubernetes_schema import check_pod
+from tests.lab.root_files import PODMAN, image_of, make_root
 from tests.lab.test_container import owned
 from tests.lab.test_environments import wait_until_ended
 from tests.lab.test_interruption import kill_all_at_once
@@ -26,7 +27,7 @@ from tare.errors import InputError
 from tare.lab import environments
 from tare.lab.environments import pod as pods
 from tare.lab.environments.environment import Program
-from tare.lab.environments.launch import RunError
+from tare.lab.environments.launch import Proxy, RunError
 from tare.lab.environments.pod import Pod
 from tare.lab.processes.processes import Processes
 from tare.plan import parse
@@ -40,7 +41,6 @@ pytestmark = [
     ),
 ]
 Make = Callable[..., Pod]
-PODMAN = ["podman", "--runtime", "runc", "--cgroup-manager", "cgroupfs"]
 
 
 @pytest.fixture
@@ -73,7 +73,8 @@ def run(pod: Pod, script: str, folder: Path, **variables: str) -> str:
     folder.mkdir(exist_ok=True)
     log = folder / "log"
     pod.copy_in([folder])
-    program = Program("service", ["sh", "-c", script], folder, log, [0], variables)
+    directory = pod.directory(folder)
+    program = Program("service", ["sh", "-c", script], directory, log, [0], variables)
     wait_until_ended(pod.processes, pod.start(program))
     return log.read_text()
 
@@ -110,6 +111,19 @@ def test_service_and_load_have_containers_of_their_own_in_one_network(
     assert groups != seen[2:]
 
 
+def test_kubernetes_takes_the_manifest_of_a_pod(make: Make, image: str, tmp_path: Path) -> None:
+    pod = make(image=image, cpus=0.5, memory="512 MiB", load_cpus=1.0)
+    folder = tmp_path / "run"
+    folder.mkdir()
+    pod.copy_in([folder])
+    proxies = [Proxy("proxy1-nginx", ["true"], 1), Proxy("Proxy 2", ["true"], 2)]
+    service = Program("service", ["true"], folder, folder / "log", [0], proxies=proxies)
+    wait_until_ended(pod.processes, pod.start(service))
+    written = json.loads(pod.manifest().read_text())
+    assert len(written["spec"]["containers"]) == 4
+    check_pod(written)
+
+
 @pytest.mark.parametrize("name", ["a b", "a,b=c", 'it\'s "quoted"', "\N{SNOWMAN}", "$HOME;x"])
 def test_folders_may_have_any_name(make: Make, tmp_path: Path, name: str) -> None:
     assert run(make(), "echo yes >written; pwd", tmp_path / name) == f"{tmp_path / name}\n"
@@ -132,26 +146,34 @@ def test_what_is_written_to_var_stays_in_the_pod(make: Make, tmp_path: Path) -> 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """An image with a shell, its libraries, a variable and a user."""
-    folder = tmp_path_factory.mktemp("image")
-    make_root(folder / "root")
-    with tarfile.open(folder / "root.tar", "w") as archive:
-        archive.add(folder / "root", arcname="/")
-    name = f"localhost/tare-test-{os.getpid()}:one"
-    change = ["--change", "ENV ONLY=there", "--change", "USER 1234:1234"]
-    subprocess.run([*PODMAN, "import", "-q", *change, folder / "root.tar", name], check=True)
-    yield name
-    subprocess.run([*PODMAN, "image", "rm", "--force", name], check=True)
+    root = tmp_path_factory.mktemp("image") / "root"
+    make_root(root)
+    (root / "opt/only").mkdir(parents=True)
+    with image_of(root, "pod", ["ENV ONLY=there", "USER 1234:1234", "WORKDIR /opt/only"]) as name:
+        yield name
 
 
-def test_a_service_has_files_variables_and_user_of_its_image(
+def test_a_service_has_files_variables_user_and_folder_of_its_image(
     make: Make, image: str, tmp_path: Path
 ) -> None:
     folder = tmp_path / "run"
     pod = make(image=image)
-    printed = run(pod, "cat /etc/only; echo $ONLY $MORE; id -u; : >written", folder, MORE="more")
-    assert printed == "in the image\nthere more\n1234\n"
+    script = f"cat /etc/only; echo $ONLY $MORE; pwd; id -u; : >{folder}/written"
+    printed = run(pod, script, folder, MORE="more")
+    assert printed == "in the image\nthere more\n/opt/only\n1234\n"
     assert (folder / "written").stat().st_uid == 1234
     assert "/etc/only" not in pod.exec(["sh", "-c", "echo /*"])
+
+
+def test_an_image_without_a_shell_is_the_reason_in_one_line(make: Make, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    make_root(root)
+    (root / str(shutil.which("sh"))[1:]).unlink()
+    with image_of(root, "no-shell-in-pod") as name:
+        pod = make(image=name)
+        with pytest.raises(RunError, match=f"^image {name} has no sh, which starts each program"):
+            run(pod, "true", tmp_path / "run")
+        pod.stop()
 
 
 def test_a_program_of_the_image_need_not_be_on_this_machine(

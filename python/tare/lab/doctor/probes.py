@@ -60,7 +60,7 @@ PROBES = (
         "apt-get install docker.io, and start dockerd",
     ),
     Probe(
-        "environments", "podman", podman, "environment pod",
+        "environments", "podman", podman, "environment pod; image of a container",
         "apt-get install podman runc; run as root",
     ),
     Probe(

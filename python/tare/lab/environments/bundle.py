@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import stat
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,11 +91,16 @@ def write(bundle: Path, name: str, contents: Contents, home: Path | None = None)
     (bundle / "config.json").write_text(json.dumps(config), encoding="utf-8")
 
 
-def process(words: Sequence[str], directory: Path, variables: Mapping[str, str]) -> dict[str, Any]:
-    """A program in a container."""
+def process(
+    words: Sequence[str],
+    directory: Path,
+    variables: Mapping[str, str],
+    user: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """A program in a container, of this user (OCI's `user`) unless another is given."""
     return {
         "terminal": False,
-        "user": {"uid": os.geteuid(), "gid": os.getegid()},
+        "user": user or {"uid": os.geteuid(), "gid": os.getegid()},
         "args": [*words],
         "env": [f"{name}={value}" for name, value in variables.items()],
         "cwd": str(directory),
@@ -158,6 +164,10 @@ def _given(contents: Contents) -> Iterable[dict[str, Any]]:
     given |= {path: _bind(path, "rw") for path in contents.volumes}
     for path, layer in contents.layered:
         _make_layer(layer)
+        # The upper folder's owner and mode are those of the merged folder.
+        status = path.stat()
+        os.chown(layer / "upper", status.st_uid, status.st_gid)
+        (layer / "upper").chmod(stat.S_IMODE(status.st_mode))
         given[path] = _overlay(path, layer)
     return [given[path] for path in sorted(given)]
 

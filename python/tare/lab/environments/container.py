@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A container for each program of a run, made by runc, with the files of this host read-only.
+"""A container for each program of a run, made by runc, with the files of this host read-only, or
+those of a folder or an image.
 
 A first process keeps each container, and runc starts the program beside it.
 """
@@ -9,12 +10,11 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tare.lab.environments import bundle
+from tare.lab.environments import bundle, image
 from tare.lab.environments.bridge import Bridge
 from tare.lab.environments.environment import Environment, Program
 from tare.lab.environments.host import Host, output
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from tare.lab.environments.segment import Segment
 
 _numbers = itertools.count(1)
+NAMES = (Path("/etc/hosts"), Path("/etc/resolv.conf"))
+"""What engines give to the containers of an image, whose own files know no name of a host."""
 
 
 class Container(Environment):
@@ -55,9 +57,8 @@ class Container(Environment):
         """By the name of the program."""
         self._written: list[Path] = []
         self._root = None if settings.root is None else Path(settings.root)
+        self._image: image.Image | None = None
         self._visible = [Path(native("", "")).parent]
-        if self._root is None:
-            self._visible += [Path(sys.prefix), Path(sys.base_prefix)]
 
     @staticmethod
     def check(settings: Any) -> None:
@@ -70,8 +71,12 @@ class Container(Environment):
             Netns.check(settings)
         if settings.root is not None and not Path(settings.root).is_dir():
             raise expected(f"a folder with files: {settings.root} does not exist", "root")
+        if settings.image is not None:
+            image.check(settings.image)
 
     def prepare(self) -> None:
+        if self.settings.image is not None:
+            self._image = image.read_image(self.settings.image)
         if self._own_network:
             self._network.prepare()
 
@@ -90,15 +95,15 @@ class Container(Environment):
         self._written += [path.absolute() for path in paths]
         self._visible += [path.absolute() for path in read_only]
 
+    def directory(self, default: Path) -> Path:
+        return default if self._image is None else self._image.directory or default
+
     def start(self, program: Program) -> Process:
-        texts = [*program.command, *program.variables.values()]
-        visible = bundle.named(texts, self._written) if self._root is None else []
-        box = self._box(program.name, program.cpus, program.log, visible)
-        words = printing_to_files(program)
+        box = self._box(program)
         return self.processes.start(
             program.name,
-            box.words(words, program.directory, program.variables),
-            directory=program.directory,
+            box.words(printing_to_files(program), program),
+            directory=program.directory if box.root is None else box.folder,
             log=program.log,
             cpus=program.cpus,
             stop_signal=program.stop_signal,
@@ -110,8 +115,9 @@ class Container(Environment):
         return self._boxes[process.name].running.family()
 
     def exec(self, words: Sequence[str]) -> str:
-        box = self._box(f"{self.name}/exec", sorted(os.sched_getaffinity(0)))
-        return output(box.words(words, Path("/"), {}), named=words)
+        cpus = sorted(os.sched_getaffinity(0))
+        program = Program(f"{self.name}/exec", words, Path("/"), Path(os.devnull), cpus)
+        return output(self._box(program).words(words, program), named=words)
 
     def copy_out(self, paths: Iterable[Path]) -> None:
         """Copies what programs wrote into layers; volumes are folders of this host."""
@@ -126,33 +132,47 @@ class Container(Environment):
             if self._own_network:
                 self._network.stop()
 
-    def _box(
-        self,
-        program: str,
-        cpus: Sequence[int],
-        log: Path | None = None,
-        visible: Sequence[Path] = (),
-    ) -> "Box":
+    def _box(self, program: Program) -> "Box":
         """The container of a program, running."""
-        if program not in self._boxes:
-            volumes = [] if log is None else [log.absolute()]
-            for file in volumes:
-                file.touch()
-            box = Box(self.processes, program, cpus)
-            layered = self.settings.files == "layered"
-            contents = bundle.Contents(
-                volumes=[*volumes, *([] if layered else self._written)],
-                layered=[(path, box.layer(path)) for path in self._written] if layered else [],
-                visible=[*self._visible, *visible],
+        if program.name not in self._boxes:
+            # Before it is made: what fails on the way is removed, too.
+            box = self._boxes[program.name] = Box(self.processes, program.name, program.cpus)
+            self._make(box, program)
+        return self._boxes[program.name]
+
+    def _make(self, box: "Box", program: Program) -> None:
+        volumes = [] if program.log == Path(os.devnull) else [program.log.absolute()]
+        for file in volumes:
+            file.touch()
+        visible, written, layered = self._visible, self._written, []
+        if self.settings.files == "layered":
+            # Before the container is made, whose record names its layers.
+            written, layered = [], [(path, box.layer(path)) for path in self._written]
+        if self._image is not None and not program.is_of_lab:
+            box.make(self._image)
+            assert box.root is not None
+            assert box.user is not None
+            self._image.check_program(box.root, program.command)
+            image.give_files(box.user, [*volumes, *self._written])
+            visible = [*visible, *(path for path in NAMES if path.exists())]
+        elif self._root is not None:
+            box.make(self._root)
+        else:
+            box.make(None)
+            texts = [*program.command, *program.variables.values()]
+            visible = [*visible, Path(sys.prefix), Path(sys.base_prefix)]
+            visible += bundle.named(texts, self._written)
+        box.start(
+            bundle.Contents(
+                volumes=[*volumes, *written],
+                layered=layered,
+                visible=visible,
                 network=self._network.namespace if isinstance(self._network, Netns) else None,
                 cpus=self.settings.cpus,
                 memory=self.settings.memory,
-                root=self._root,
+                root=box.root,
             )
-            # Before it starts: what fails on the way is removed, too.
-            self._boxes[program] = box
-            box.start(contents)
-        return self._boxes[program]
+        )
 
 
 class Box:
@@ -162,9 +182,14 @@ class Box:
         self.processes, self.program, self.cpus = processes, program, cpus
         self.name = f"tare-{os.getpid()}-{next(_numbers)}"
         self.layers: dict[Path, Path] = {}
-        self._root = runtime_directory() / "runc"
-        self._runc = runc(self._root)
-        self._bundle = runtime_directory() / "containers" / self.name
+        self.root: Path | None = None
+        """The folder with all its files; None for those of this host."""
+        self.user: dict[str, Any] | None = None
+        """OCI's `user`; None for the user of tare."""
+        self._image: image.Image | None = None
+        self._runc_root = runtime_directory() / "runc"
+        self._runc = runc(self._runc_root)
+        self.folder = runtime_directory() / "containers" / self.name
         self._keeper: Process | None = None
         self._record: Record | None = None
 
@@ -173,48 +198,86 @@ class Box:
         self.layers[path] = path.parent / f"{path.name}~{self.name}"
         return self.layers[path]
 
-    def start(self, contents: bundle.Contents) -> None:
-        """Starts the container. Raises RunError with runc's complaint."""
-        layer = self._bundle / "root"
+    def make(self, files: Path | image.Image | None) -> None:
+        """Makes its root of a folder or an image. Raises RunError with podman's complaint."""
+        layer = self.folder / "root"
         undo = [
             (*self._runc, "delete", "--force", self.name),
             unmount_layer(layer),
-            ("rm", "-rf", "--one-file-system", str(self._bundle), *map(str, self.layers.values())),
+            ("rm", "-rf", "--one-file-system", str(self.folder), *map(str, self.layers.values())),
         ]
+        if isinstance(files, image.Image):
+            undo.insert(1, image.removal(self.name))
         self._record = record("container", self.name, undo)
-        self._bundle.mkdir(parents=True)
-        self._bundle.chmod(0o700)
-        self._has_own_files = contents.root is not None
-        if contents.root is not None:
-            contents = replace(contents, root=mount_layer(contents.root, layer))
-        bundle.write(self._bundle, self.name, contents)
-        log, up = self._bundle / "log", self._bundle / "pid"
-        self._keeper = self.processes.start(
-            f"{self.program}/container",
-            [*self._runc, "run", "--bundle", str(self._bundle), "--pid-file", str(up), self.name],
-            directory=self._bundle,
+        self.folder.mkdir(parents=True)
+        self.folder.chmod(0o700)
+        if isinstance(files, image.Image):
+            self._image = files
+            self.root = self._mount(files)
+            self.user = image.user(self.root, files.user)
+            if files.directory is not None:
+                image.inside(self.root, str(files.directory)).mkdir(parents=True, exist_ok=True)
+        elif files is not None:
+            self.root = mount_layer(files, layer)
+
+    def _mount(self, files: image.Image) -> Path:
+        """Mounts an image with a layer for what programs write, and returns where."""
+        printed = self.folder / "image"
+        process = self._start(
+            "image", image.mount(files.name, self.name), self.folder / "image-log", printed
+        )
+        while process.code is None:
+            self.processes.wait(0.02)
+        if process.code:
+            why = next(iter(last_lines(self.folder / "image-log", 1)), process.ending)
+            raise RunError(f"podman could not mount image {files.name}: {why}")
+        return Path(printed.read_text(encoding="utf-8").strip())
+
+    def start(self, contents: bundle.Contents) -> None:
+        """Starts the container. Raises RunError with runc's complaint."""
+        bundle.write(self.folder, self.name, contents)
+        log, up = self.folder / "log", self.folder / "pid"
+        run = ["run", "--bundle", str(self.folder), "--pid-file", str(up), self.name]
+        keeper = self._start("container", [*self._runc, *run], log)
+        while not up.exists():
+            self.processes.wait(0.02)
+            if keeper.code is not None:
+                why = next(iter(last_lines(log, 1)), keeper.ending)
+                raise RunError(f"the container did not start: {why}")
+        pid = int(up.read_text(encoding="utf-8"))
+        self.running = RunningContainer(self._runc_root, self.name, pid, self.folder)
+
+    def _start(
+        self, what: str, words: Sequence[str], log: Path, printed: Path | None = None
+    ) -> Process:
+        """Starts a command that belongs to the supervisor, which removes all if tare ends."""
+        assert self._record is not None
+        process = self.processes.start(
+            f"{self.program}/{what}",
+            words,
+            directory=self.folder,
             log=log,
+            output=printed,
             cpus=self.cpus,
             stop_signal="KILL",
             undo=self._record.removal,
         )
-        while not up.exists():
-            self.processes.wait(0.02)
-            if self._keeper.code is not None:
-                why = next(iter(last_lines(log, 1)), self._keeper.ending)
-                raise RunError(f"the container did not start: {why}")
-        pid = int(up.read_text(encoding="utf-8"))
-        self.running = RunningContainer(self._root, self.name, pid, self._bundle)
+        if self._keeper is not None:
+            # From now on, the other process has what removes all.
+            self.processes.stop([self._keeper])
+        self._keeper = process
+        return process
 
-    def words(
-        self, words: Sequence[str], directory: Path, variables: Mapping[str, str]
-    ) -> list[str]:
-        """The command of this host that runs a command in the container."""
-        if self._has_own_files:
-            everything = {"PATH": bundle.PATH, **variables}
+    def words(self, words: Sequence[str], program: Program) -> list[str]:
+        """The command of this host that runs a command as a program in the container."""
+        if self._image is not None:
+            variables = self._image.process_variables(program.variables)
+        elif self.root is not None:
+            variables = {"PATH": bundle.PATH, **program.variables}
         else:
-            everything = variables_of(variables)
-        return self.running.words(bundle.process(words, directory, everything))
+            variables = variables_of(program.variables)
+        process = bundle.process(words, program.directory, variables, self.user)
+        return self.running.words(process)
 
     def copy_out(self, paths: Sequence[Path]) -> None:
         """Moves what was written into layers of folders to the folders themselves."""

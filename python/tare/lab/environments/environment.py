@@ -36,6 +36,8 @@ class Program:
     """A file of this host that gets standard output; None if the log gets it."""
     proxies: Sequence[Proxy] = ()
     """What will be started in front of a service."""
+    is_of_lab: bool = False
+    """Whether the lab adds it: an image of the service need not have it."""
 
 
 LOAD = "load"
@@ -96,6 +98,10 @@ class Environment(ABC):
         be made.
         """
         folder.mkdir(parents=True)
+
+    def directory(self, default: Path) -> Path:
+        """Where a service starts if the plan does not say."""
+        return default
 
     @abstractmethod
     def start(self, program: Program) -> Process:

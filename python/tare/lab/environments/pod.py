@@ -10,14 +10,13 @@ import ctypes
 import itertools
 import json
 import os
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tare.lab.environments import bundle, pod_files
+from tare.lab.environments import bundle, image, pod_files
 from tare.lab.environments.environment import LOAD, Answer, Environment, Program
 from tare.lab.environments.host import output
 from tare.lab.environments.launch import RunError
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from tare.lab.environments.segment import Segment
 
 _numbers = itertools.count(1)
-_FLAGS = ("--runtime", "runc", "--cgroup-manager", "cgroupfs", "--events-backend", "none")
 
 
 class Pod(OwnPorts, Environment):
@@ -52,6 +50,8 @@ class Pod(OwnPorts, Environment):
         self.pod = f"tare-pod-{os.getpid()}-{next(_numbers)}"
         self._folder = runtime_directory() / "containers" / self.pod
         self._image = f"{pod_files.DOMAIN}/{self.pod}:latest"
+        self._own_image: image.Image | None = None
+        """That of the service."""
         self._written: list[Path] = []
         self._visible = [Path(native("", "")).parent]
         self._service = name
@@ -72,16 +72,12 @@ class Pod(OwnPorts, Environment):
             if find(program) is None:
                 raise expected(f"{program} to be installed: get the packages podman and runc")
         if settings.image is not None:
-            words = ["image", "exists", "--", settings.image]
-            if subprocess.run([*_podman(), *words], capture_output=True, check=False).returncode:
-                raise expected(
-                    f"an image in podman's storage: found no {settings.image!r};"
-                    " see podman images, or get it with podman pull",
-                    "image",
-                )
+            image.check(settings.image)
 
     def prepare(self) -> None:
-        """Nothing yet: the files that a pod shows must be known before it is made."""
+        """Makes nothing yet: the files that a pod shows must be known before it is made."""
+        if self.settings.image is not None:
+            self._own_image = image.read_image(self.settings.image)
 
     @property
     def address(self) -> str:
@@ -92,10 +88,14 @@ class Pod(OwnPorts, Environment):
         self._written += [path.absolute() for path in paths]
         self._visible += [path.absolute() for path in read_only]
 
+    def directory(self, default: Path) -> Path:
+        return default if self._own_image is None else self._own_image.directory or default
+
     def start(self, program: Program) -> Process:
         if not self._containers:
             self._make(program)
         container = self._containers[program.name]
+        self._check_program(program)
         words = printing_to_files(program)
         process = self._process(program.name, words, program)
         self._give_files_to(process["user"], program.log)
@@ -118,6 +118,7 @@ class Pod(OwnPorts, Environment):
         program = Program(self._service, words, Path("/"), Path(os.devnull), cpus)
         if not self._containers:
             self._make(program)
+        self._check_program(program)
         process = self._process(self._service, words, program)
         return output(self._containers[self._service].words(process), named=words)
 
@@ -181,14 +182,18 @@ class Pod(OwnPorts, Environment):
             "terminal": False,
         }
 
+    def _check_program(self, program: Program) -> None:
+        """Raises RunError if the image lacks what starts a program."""
+        if self._own_image is not None and program.name == self._service:
+            root = Path(f"/proc/{self._containers[program.name].first}/root")
+            self._own_image.check_program(root, program.command)
+
     def _give_files_to(self, user: Mapping[str, int], log: Path) -> None:
         """Gives what a program writes to the user of its image."""
         if user["uid"] == os.geteuid():
             return
         log.touch()
-        files = [log, *self._written, *(file for each in self._written for file in each.rglob("*"))]
-        for file in files:
-            os.chown(file, user["uid"], user["gid"], follow_symlinks=False)
+        image.give_files(user, [log, *self._written])
 
     def _is_of_host(self, name: str) -> bool:
         """Whether a program has the files of this machine, and not those of the user's image."""
@@ -197,7 +202,7 @@ class Pod(OwnPorts, Environment):
     def _make(self, service: Program) -> None:
         """Makes the pod for a service and its proxies. Raises RunError with podman's complaint."""
         self._service = service.name
-        podman, layer = _podman(), self._folder / "var"
+        podman, layer = image.podman(), self._folder / "var"
         removal = undo(podman, self.pod, self._image, layer)
         self._record = record("pod", self.pod, removal)
         self._folder.mkdir(parents=True)
@@ -228,11 +233,11 @@ class Pod(OwnPorts, Environment):
 
     def _find_containers(self, names: Mapping[str, str]) -> None:
         """Finds the containers that podman made, by the names of programs."""
-        found = json.loads(output([*_podman(), "pod", "inspect", self.pod]))
+        found = json.loads(output([*image.podman(), "pod", "inspect", self.pod]))
         ids = {container["Name"]: container["Id"] for container in found["Containers"]}
         lines = "".join(f"{identifier}\n" for identifier in (found["Id"], *ids.values()))
         (self._folder / IDS).write_text(lines, encoding="utf-8")
-        inspected = json.loads(output([*_podman(), "inspect", *ids.values()]))
+        inspected = json.loads(output([*image.podman(), "inspect", *ids.values()]))
         assert self._play is not None
         self.processes.spare(
             self._play, [container["State"]["ConmonPid"] for container in inspected]
@@ -306,10 +311,6 @@ class Pod(OwnPorts, Environment):
         )
         (folder / "pod.json").write_text(json.dumps(manifest), encoding="utf-8")
         pod_files.write_image(folder / "root.tar")
-
-
-def _podman() -> list[str]:
-    return [find("podman") or "podman", *_FLAGS]
 
 
 def _complaint(log: Path, process: Process) -> str:

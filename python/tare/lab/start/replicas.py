@@ -9,7 +9,7 @@ from tare.plan.schema.placeholders import fill
 from tare.plan.schema.services import NeededService, PlacedService
 
 PROGRAM, CONFIG = "nginx", "balancer.conf"
-_BALANCER = "~balancer"
+BALANCER = "~balancer"
 """The role of balancers. No name has a tilde, so that no layer stands there."""
 _ONE_SERVER = "server {address}:{upstream};"
 
@@ -28,7 +28,7 @@ def _expanded(service: PlacedService) -> Iterator[PlacedService]:
     names = table.names_of_replicas
     for name in names:
         yield PlacedService(table, name, service.place, service.role)
-    yield PlacedService(_balancer(table, names), service.name, service.place, _BALANCER)
+    yield PlacedService(_balancer(table, names), service.name, service.place, BALANCER)
 
 
 def _balancer(table: NeededService, names: list[str]) -> NeededService:

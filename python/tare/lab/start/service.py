@@ -11,7 +11,7 @@ from tare.lab import layers
 from tare.lab.environments.environment import Program
 from tare.lab.environments.launch import Launch, RunError
 from tare.lab.processes.processes import Process, StartError
-from tare.lab.start import commands
+from tare.lab.start import commands, replicas
 from tare.lab.start.laboratory import Laboratory
 from tare.lab.start.ready import wait_until_ready
 from tare.lab.start.runs import Run, Running, Target
@@ -101,17 +101,21 @@ def start_service(
     # The folder of the load is made later, below that of all.
     written = lab.folder.work if environment.settings.has_generator else folder
     environment.copy_in([written], read_only=[lab.plan.folder])
+    directory = Path(launch.filled(table.directory))
+    if "directory" not in table.model_fields_set:
+        directory = environment.directory(directory)
     started = environment.start(
         Program(
             run.places.unique(service.name),
             launch.command,
-            directory=Path(launch.filled(table.directory)),
+            directory=directory,
             log=log,
             cpus=lab.placement.service,
             variables=launch.variables,
             stop_signal=table.stop_signal,
             grace_s=table.stop_timeout / 1e9,
             proxies=launch.proxies,
+            is_of_lab=service.role == replicas.BALANCER,
         )
     )
     run.programs.append(Running(started, environment))
@@ -150,6 +154,7 @@ def finish_start(
                 directory=launch.folder,
                 log=log,
                 cpus=lab.placement.service,
+                is_of_lab=True,
             )
         )
         run.programs.append(Running(companion, environment))

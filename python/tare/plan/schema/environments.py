@@ -98,6 +98,8 @@ class ContainerEnvironment(EnvironmentBase):
     name: Name = "container"
     root: Annotated[str, Field(min_length=1)] | None = None
     """A folder with all files of the service; None for those of this machine."""
+    image: Annotated[str, Field(min_length=1)] | None = None
+    """An image in podman's storage for the service; None for other files."""
     network: Literal["host", "bridge"] = "host"
     """This machine's, or a network of its own for a service and its proxies, behind a bridge."""
     files: Literal["volume", "layered"] = "volume"
@@ -113,7 +115,13 @@ class ContainerEnvironment(EnvironmentBase):
 
     @property
     def has_own_files(self) -> bool:
-        return self.root is not None
+        return self.root is not None or self.image is not None
+
+    @model_validator(mode="after")
+    def _has_one_root(self) -> Self:
+        if self.root is not None and self.image is not None:
+            raise expected("root or image, not both", "image")
+        return self
 
     def in_folder(self, folder: Path) -> Self:
         if self.root is None:
