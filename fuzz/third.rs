@@ -35,9 +35,12 @@ impl<'a> Third<'a> {
         let third = Self { memory, place, words, changes, is_done };
         let mut own = Chance::of(&chance.next().to_ne_bytes());
         thread::scope(|scope| {
-            scope.spawn(|| third.change_at_any_moment(&mut own));
+            let other = scope.spawn(|| third.change_at_any_moment(&mut own));
             both(&third, chance);
             third.is_done.store(true, Relaxed);
+            // The end of the scope does not wait until the thread has freed its memory, which would
+            // seem to be leaked.
+            other.join().expect("nothing panics");
         });
         let changes = third.changes.into_inner().expect("nothing panics");
         for (place, before) in changes.into_iter().rev() {

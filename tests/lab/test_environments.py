@@ -18,6 +18,7 @@ from tests.rights import may_make_namespaces, may_run_containers, may_run_pods
 from tests.waiting import SECONDS, wait_for
 
 from tare.lab import environments
+from tare.lab.environments.container_in_vm import ContainerInVm
 from tare.lab.environments.environment import Environment, Program
 from tare.lab.environments.fingerprint import fingerprint
 from tare.lab.environments.host import output
@@ -194,7 +195,7 @@ def test_a_family_is_all_processes_of_a_program_with_their_cpu_time(
     assert len(family.pids) >= 2
     assert family.cpu_ns > 0
     processes.stop([service])
-    if isinstance(environment, Vm):  # its guest is up until then
+    if isinstance(environment, (Vm, ContainerInVm)):  # its guest is up until then
         environment.stop()
     assert not [pid for pid in family.pids if pid in descendants(os.getpid())]
 
@@ -212,7 +213,7 @@ def test_metrics_of_a_service_are_those_of_its_family(
         found[metric] = found.get(metric, 0) + value
     used = found["cpu_user"] + found["cpu_system"]
     assert abs(used - family.cpu_ns) <= 50_000_000  # processes have ticks
-    is_guest = isinstance(environment, Vm)
+    is_guest = isinstance(environment, (Vm, ContainerInVm))
     assert 0 < found["memory"] < (1 << 30 if is_guest else 100 << 20)
     own_network = environment.settings.own_network and not is_guest
     assert ("network_loopback" in found) == own_network
@@ -249,7 +250,7 @@ def test_free_ports_are_different(environment: Environment) -> None:
 def test_the_fingerprint_is_of_the_inside(environment: Environment) -> None:
     found = environment.fingerprint()
     same_kernel = found["kernel"] == f"Linux {os.uname().release}"
-    assert same_kernel is not isinstance(environment, Vm)
+    assert same_kernel is not isinstance(environment, (Vm, ContainerInVm))
     if not same_kernel:
         return  # it numbers namespaces as it likes
     own = str(Path("/proc/self/ns/net").readlink())
