@@ -23,12 +23,9 @@ from tests.once import once
 
 import tare as package
 from tare.errors import InputError
-from tare.report import write as report
-from tare.report.page.cards import first_screen
 from tare.report.result.verdicts import read_verdicts
 from tare.samples import read_result
 from tare.samples.manifest import read_manifest
-from tare.verdict import judge
 
 PLAN = """
 name = "hostile"
@@ -404,43 +401,6 @@ def test_many_runs_are_read_in_steps_that_grow_as_they_do(
     # Five times as many runs: 25 times as many steps if these grew as the square. Statistics of
     # more runs take other ways.
     assert 3 < (many - few) / (some - few) < 7
-
-
-def test_a_folder_that_is_swapped_while_it_is_read_changes_nothing_elsewhere(
-    box: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    result, elsewhere = box / "result", box / "x"
-    (elsewhere / "report.html").write_text("years")
-
-    def swapping(*words: Any) -> Any:
-        result.rename(box / "moved")
-        result.symlink_to(elsewhere)
-        return first_screen(*words)
-
-    monkeypatch.setattr("tare.report.page.page.first_screen", swapping)
-    report(result)
-    assert (elsewhere / "report.html").read_text() == "years"
-    assert "<html" in (box / "moved" / "report.html").read_text()
-
-
-def test_verdicts_of_a_folder_that_is_swapped_while_it_is_judged_change_nothing_elsewhere(
-    box: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    result, elsewhere = box / "result", box / "x"
-    (elsewhere / "verdicts.json").write_text("years")
-    (result / "verdicts.json").unlink(missing_ok=True)
-
-    def swapping(experiment: Any) -> Any:
-        result.rename(box / "moved")
-        result.symlink_to(elsewhere)
-        return judge(experiment)
-
-    monkeypatch.setattr("tare.verdict.judge", swapping)
-    # The verdicts are read again by the name of the folder.
-    with pytest.raises(InputError, match="not the verdicts of a result"):
-        report(result)
-    assert (elsewhere / "verdicts.json").read_text() == "years"
-    assert "judged_by" in (box / "moved" / "verdicts.json").read_text()
 
 
 COLUMNS = {

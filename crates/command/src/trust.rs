@@ -5,8 +5,7 @@
 use rustix::fs::{self, FsWord};
 use std::fs::read;
 use std::io::{self, ErrorKind};
-use std::os::fd::AsFd;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use tare_shm::peer;
 
 const ROOT: u32 = 0;

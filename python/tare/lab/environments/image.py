@@ -40,11 +40,9 @@ class Image:
         """The variables of a program that gets others, too."""
         return {"PATH": bundle.PATH, **self.variables, **variables}
 
-    def check_program(
-        self, root: Path, words: Sequence[str], variables: Mapping[str, str] = {}
-    ) -> None:
+    def check_program(self, root: Path, words: Sequence[str]) -> None:
         """Raises RunError if the files of the image lack what starts a command."""
-        folders = self.process_variables(variables)["PATH"].split(":")
+        folders = self.process_variables({})["PATH"].split(":")
         if not any(os.access(inside(root, f"{folder}/sh"), os.X_OK) for folder in folders):
             raise RunError(
                 f"image {self.name} has no sh, which starts each program; use an image with a"
