@@ -229,7 +229,7 @@ BUSY = '{ type = "wrap", command = ["sh", "-c", "while :; do :; done & exec \\"$
 
 
 def test_a_service_that_reaches_its_cpu_limit_is_invalid(experiment: Experiment) -> None:
-    table = '[[environments]]\ntype = "container"\ncpus = 0.2\n'
+    table = '[[environments]]\ntype = "container"\ncpus = 0.1\n'
     experiment.write_plan(layers=BUSY, top=table)
     done = experiment.measure(blocks=1)
     assert done.returncode == 0, done.stderr

@@ -335,7 +335,7 @@ def test_an_open_loop_opens_a_connection_when_all_are_busy(experiment: Experimen
     assert experiment.measure(blocks=1).returncode == 0
     for run in experiment.manifest["runs"]:
         assert run["valid"], run
-        assert run["requests"] >= 40
+        assert run["requests"] >= 20
 
 
 SLOW_SERVER = """
