@@ -140,9 +140,9 @@ pub struct Totals {
 
 #[cfg(not(loom))]
 impl Direction {
-    /// A short wait of the sender's saved a sleep.
-    pub fn spun(&self) {
-        self.sender.spins.fetch_add(1, Relaxed);
+    /// This number of short waits of the sender's saved a sleep.
+    pub fn spun(&self, times: u64) {
+        self.sender.spins.fetch_add(times, Relaxed);
     }
 
     pub fn totals(&self) -> Totals {

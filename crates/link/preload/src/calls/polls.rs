@@ -183,6 +183,6 @@ fn spin(places: &[pollfd], roles: &[Role]) {
     if let Some(first) = inputs().next() {
         let parts = first.parts();
         let ready = || inputs().any(|slot| slot.parts().incoming.has_news());
-        first.bytes_spin.wait(parts.outgoing, parts.incoming, ready);
+        first.bytes_spin.wait(parts.outgoing, parts.incoming, &ready);
     }
 }

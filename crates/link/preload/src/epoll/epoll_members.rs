@@ -12,6 +12,7 @@ use crate::state::lock;
 use crate::stream::eventfds::{self, ARMED, BY_WAITER};
 use crate::stream::{buffers, downgrade, send};
 use core::ffi::c_int;
+use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicU32, AtomicU64, fence};
 use libc::{epoll_event, iovec};
@@ -240,7 +241,7 @@ impl Members {
     /// have others at once. An error if they cannot be written.
     pub fn collect(&self, events: *mut epoll_event, most: c_int) -> Result<(c_int, bool), Errno> {
         let most = usize::try_from(most).unwrap_or(0).min(MOST);
-        let mut found = [epoll_event { events: 0, u64: 0 }; MOST];
+        let mut found = [const { MaybeUninit::<epoll_event>::uninit() }; MOST];
         let mut count = 0;
         let mut has_more = false;
         let used = self.used();
@@ -270,7 +271,7 @@ impl Members {
                 ready |= input;
             }
             if ready != 0 {
-                found[count] = epoll_event { events: ready, u64: member.data() };
+                found[count].write(epoll_event { events: ready, u64: member.data() });
                 (count, next) = (count + 1, number + 1);
             }
         };
@@ -295,18 +296,26 @@ impl Members {
 
     /// Waits some microseconds for bytes of any link.
     pub fn spin(&self) -> bool {
-        let Some(first) = self.used().iter().find_map(Member::enter) else { return false };
-        let parts = first.parts();
-        let is_ready = self.spin.wait(parts.outgoing, parts.incoming, || {
-            let mut is_any = false;
-            self.each(|member, slot| {
-                let incoming = slot.parts().incoming;
-                is_any |=
-                    member.input() != 0 && incoming.has_news() && member.is_news(incoming.mark());
-            });
-            is_any
+        let mut entered = [None; MOST];
+        for (member, slot) in self.used().iter().zip(&mut entered) {
+            *slot = member.enter();
+        }
+        let links = || {
+            self.used()
+                .iter()
+                .zip(&entered)
+                .filter_map(|(member, slot)| slot.map(|slot| (member, slot)))
+        };
+        let is_ready = links().next().is_some_and(|(_, first)| {
+            let parts = first.parts();
+            self.spin.wait(parts.outgoing, parts.incoming, &|| {
+                links().any(|(member, slot)| {
+                    let incoming = slot.parts().incoming;
+                    member.input() != 0 && incoming.has_news() && member.is_news(incoming.mark())
+                })
+            })
         });
-        first.leave();
+        links().for_each(|(_, slot)| slot.leave());
         is_ready
     }
 

@@ -244,6 +244,7 @@ pub fn leave_set(set: u64) {
 /// The program ends: what the other ends have not read goes to TCP, which delivers it.
 pub fn end_all() {
     each_open(|fd, slot| {
+        slot.received.tell();
         if slot.is_closed.load(Acquire) != 0 {
             return;
         }

@@ -28,12 +28,19 @@ pub struct Spin {
     /// Waits since the score is 0, and how seldom they are tried.
     waits: AtomicU32,
     seldom: AtomicU32,
+    /// Waits that paid and were not counted yet: the next wait has time for it.
+    paid: AtomicU32,
 }
 
 impl Spin {
     /// Zeros, for a static variable that needs no place in the file.
     pub const fn new() -> Self {
-        Self { score: AtomicI32::new(0), waits: AtomicU32::new(0), seldom: AtomicU32::new(0) }
+        Self {
+            score: AtomicI32::new(0),
+            waits: AtomicU32::new(0),
+            seldom: AtomicU32::new(0),
+            paid: AtomicU32::new(0),
+        }
     }
 
     /// Before the first wait: it is tried.
@@ -64,37 +71,65 @@ impl Spin {
         }
     }
 
+    fn count_paid(&self, own: &Direction) {
+        if self.paid.load(Relaxed) > 0 {
+            let paid = self.paid.swap(0, Relaxed).into();
+            own.spun(paid);
+            state::count(Counter::Spins, paid);
+        }
+    }
+
     /// Waits until something is ready, for some microseconds; false if it is not. `own` is the
     /// direction that this end sends, `other` that which it receives.
-    pub fn wait(&self, own: &Direction, other: &Direction, ready: impl Fn() -> bool) -> bool {
+    pub fn wait(&self, own: &Direction, other: &Direction, ready: &dyn Fn() -> bool) -> bool {
+        self.count_paid(own);
         if !self.is_worth_it() {
             return false;
         }
-        let start = ticks();
         let cpu = cpu();
         own.waits_on(cpu);
-        let is_ready = if other.is_on(cpu) { yields(start, ready) } else { spins(start, ready) };
-        // Others may have had the CPU meanwhile.
-        let is_short = ticks().wrapping_sub(start) <= MOST * ticks_per_microsecond();
-        self.learn(is_ready && is_short);
-        if is_ready {
-            own.spun();
+        let is_on_same_cpu = other.is_on(cpu);
+        // Most answers come at once: the counter is not read for them.
+        let is_at_once = !is_on_same_cpu && looks(ready);
+        let is_ready = is_at_once || {
+            let start = ticks();
+            let is_ready = if is_on_same_cpu { yields(start, ready) } else { spins(start, ready) };
+            // Others may have had the CPU meanwhile.
+            let is_short = ticks().wrapping_sub(start) <= MOST * ticks_per_microsecond();
+            self.learn(is_ready && is_short);
+            if !is_ready {
+                state::count(Counter::VainSpins, 1);
+            }
+            is_ready
+        };
+        if is_at_once {
+            self.learn(true);
         }
-        state::count(if is_ready { Counter::Spins } else { Counter::VainSpins }, 1);
+        if is_ready {
+            self.paid.store(self.paid.load(Relaxed).wrapping_add(1), Relaxed);
+        }
         is_ready
     }
 }
 
-fn spins(start: u64, ready: impl Fn() -> bool) -> bool {
-    const TIMES: u32 = 16;
+/// Looks some times, for less than a microsecond or a few of them.
+fn looks(ready: &dyn Fn() -> bool) -> bool {
+    const TIMES: u32 = 32;
+    for _ in 0..TIMES {
+        if ready() {
+            return true;
+        }
+        core::hint::spin_loop();
+    }
+    false
+}
+
+fn spins(start: u64, ready: &dyn Fn() -> bool) -> bool {
     let end = MOST * ticks_per_microsecond();
     // Bounded, whatever the counter does.
     for _ in 0..MOST * 100 {
-        for _ in 0..TIMES {
-            if ready() {
-                return true;
-            }
-            core::hint::spin_loop();
+        if looks(ready) {
+            return true;
         }
         if ticks().wrapping_sub(start) > end {
             break;
@@ -103,7 +138,7 @@ fn spins(start: u64, ready: impl Fn() -> bool) -> bool {
     false
 }
 
-fn yields(start: u64, ready: impl Fn() -> bool) -> bool {
+fn yields(start: u64, ready: &dyn Fn() -> bool) -> bool {
     let end = MOST * ticks_per_microsecond();
     for _ in 0..YIELDS {
         kernel::yield_now();
@@ -183,7 +218,7 @@ mod tests {
         assert_eq!(tried(15), 0);
         assert!(tried(1000) < 10);
         spin.learn(true);
-        assert!(spin.wait(&own, &other, || true));
-        assert!(!spin.wait(&own, &other, || false));
+        assert!(spin.wait(&own, &other, &|| true));
+        assert!(!spin.wait(&own, &other, &|| false));
     }
 }

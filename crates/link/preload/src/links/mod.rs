@@ -9,6 +9,7 @@ mod linger_guard;
 mod link_memory;
 pub mod memory_limit;
 mod occupancy;
+mod received;
 pub mod receiver_lock;
 pub mod sender_lock;
 pub mod service_socket;

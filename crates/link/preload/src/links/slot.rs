@@ -9,6 +9,7 @@ use crate::links::linger_guard::Guard;
 use crate::links::link_memory::{Parts, Way};
 use crate::links::memory_limit::Memory;
 use crate::links::occupancy;
+use crate::links::received::Received;
 use crate::links::waiters::Waiters;
 use crate::{kernel, state};
 use core::cell::UnsafeCell;
@@ -69,6 +70,7 @@ pub struct Slot {
     pub is_added: AtomicU32,
     /// Whether calls wait, as `kernel::is_nonblocking` last said; 0 if it must be asked.
     pub waiting: AtomicU32,
+    pub received: Received,
     /// Waits for bytes, and for room.
     pub bytes_spin: Spin,
     pub room_spin: Spin,
@@ -119,6 +121,7 @@ impl Slot {
             has_edges: AtomicU32::new(0),
             is_added: AtomicU32::new(0),
             waiting: AtomicU32::new(0),
+            received: Received::new(),
             bytes_spin: Spin::new(),
             room_spin: Spin::new(),
             unread_sends: AtomicU32::new(0),
@@ -361,6 +364,7 @@ impl Slot {
     /// The last user has ended.
     fn free(&self) {
         self.unlist();
+        self.received.tell();
         self.memory.end();
         for fd in [&self.own_bell, &self.other_bell, &self.kept] {
             reserved_descriptors::close(fd.swap(0, AcqRel));

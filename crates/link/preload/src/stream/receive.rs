@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Receiving on a linked connection.
 
+use crate::kernel;
 use crate::links::receiver_lock;
 use crate::links::slots::{Slot, Way, pieces};
 use crate::stream::buffers::{self, Buffers};
 use crate::stream::receive_tcp::{end, from_tcp};
 use crate::stream::step::{Place, Step};
 use crate::stream::{downgrade, eventfds, peek};
-use crate::{kernel, state};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 use libc::{iovec, pollfd};
 use tare_interpose::real;
-use tare_link_segment::{Corrupt, Counter, Direction, Source};
+use tare_link_segment::{Corrupt, Direction, Source};
 use tare_shm::syscall::Errno;
 
 /// Flags that are carried; a call with others concerns the kernel alone.
@@ -124,7 +124,7 @@ pub fn await_any(fd: c_int, slot: &Slot, flags: c_int) -> Result<usize, Errno> {
 fn spin(slot: &Slot) -> bool {
     let parts = slot.parts();
     let incoming = parts.incoming;
-    slot.bytes_spin.wait(parts.outgoing, incoming, || incoming.has_news())
+    slot.bytes_spin.wait(parts.outgoing, incoming, &|| incoming.has_news())
 }
 
 /// Until there may be something: a point where the thread can be cancelled. Returns whether the
@@ -206,7 +206,10 @@ fn locked(
                     return Ok(step);
                 }
             }
-            Source::Empty if !asks_kernel => return Ok(Step::Empty),
+            Source::Empty if !asks_kernel => {
+                slot.received.tell();
+                return Ok(Step::Empty);
+            }
             Source::Empty => {
                 if let Some(step) = at_the_end(fd, slot)? {
                     return Ok(step);
@@ -248,8 +251,7 @@ fn from_ring(
             return None;
         }
         place.position = before.wrapping_add(got as u64);
-        state::count(Counter::RingReceived, got as u64);
-        state::count(Counter::RingReceives, 1);
+        slot.received.add(got as u64);
         wake_sender(incoming);
         eventfds::rests(slot, seen);
     } else if incoming.taken() != from {

@@ -126,7 +126,7 @@ fn await_room(slot: &Slot, returns: bool) -> bool {
         let tail = outgoing.taken();
         let moved = || outgoing.taken() != tail;
         let has_room = || if grows { outgoing.unread() == 0 } else { moved() };
-        if slot.room_spin.wait(outgoing, parts.incoming, has_room) {
+        if slot.room_spin.wait(outgoing, parts.incoming, &has_room) {
             return true;
         }
         if returns {
@@ -313,7 +313,8 @@ fn wake(fd: c_int, slot: &Slot) {
         return;
     }
     let tail = outgoing.taken();
-    if slot.seen_tail.swap(tail, Relaxed) != tail {
+    if slot.seen_tail.load(Relaxed) != tail {
+        slot.seen_tail.store(tail, Relaxed);
         slot.unread_sends.store(0, Relaxed);
     } else if slot.unread_sends.fetch_add(1, Relaxed).wrapping_add(1).is_power_of_two() {
         // The other end does not read: it may have ended.
