@@ -12,12 +12,14 @@ from tempfile import TemporaryDirectory
 
 from bench.cases import Case, publish, read_bars
 from bench.link import connects, proxied, services
+from bench.link.sockmap import Sockmap, build
 from bench.turns import Turner, alternate
 
 from tare.native import native
 
 HERE = Path(__file__).parent
 LINKED, TCP, UNIX, PIPE, RING = "tare-link", "TCP", "Unix socket", "pipe", "bare ring"
+SOCKMAP = "sockmap redirect"
 TWO_CPUS, ONE_CPU = (0, 1), (0, 0)
 WHY = (
     "Short of the bare ring: a round trip has four calls. In each of them, the library finds the"
@@ -72,7 +74,9 @@ def run(quick: bool) -> bool:
     turns = 20 if quick else 200
     envoy = proxied.find_envoy()
     with TemporaryDirectory() as name:
-        cases = [case for work in WORKS for case in measured(work, turns, Path(name))]
+        sockmap = build(Path(name))
+        works = [measured(work, turns, Path(name), sockmap) for work in WORKS]
+        cases = [case for work in works for case in work]
         cases += [*swept(turns, Path(name)), started(turns)]
         cases += connects.measured(Path(name), 4_000 if quick else 100_000)
         cases += services.measured(Path(name), quick)
@@ -93,10 +97,12 @@ def run(quick: bool) -> bool:
     bars = read_bars("link")
     of_bare = [case for case in cases if case.name in bars and case.peer == RING]
     is_short = not all(bars[case.name].met(case) for case in of_bare)
-    return publish("link", cases, command, about, WHY if is_short else "")
+    left_out = [] if isinstance(sockmap, Sockmap) else [f"Not measured: {SOCKMAP}: {sockmap}."]
+    more = "\n\n".join([*left_out, *[WHY][:is_short]])
+    return publish("link", cases, command, about, more)
 
 
-def measured(work: Work, turns: int, folder: Path) -> Iterator[Case]:
+def measured(work: Work, turns: int, folder: Path, sockmap: Sockmap | str) -> Iterator[Case]:
     """The time of a message over a link, beside each of the others."""
     program = compiled(folder)
     counted = folder / "counted.json"
@@ -106,6 +112,8 @@ def measured(work: Work, turns: int, folder: Path) -> Iterator[Case]:
         UNIX: [str(program), *work.arguments("unix")],
         RING: [str(program), *work.arguments("ring")],
     }
+    if isinstance(sockmap, Sockmap):
+        commands[SOCKMAP] = sockmap.around(commands[TCP])
     if work.waits == "block":
         commands[PIPE] = [str(program), *work.arguments("pipe")]
     values = in_turns(commands, turns, seed=work.size)
@@ -113,6 +121,8 @@ def measured(work: Work, turns: int, folder: Path) -> Iterator[Case]:
     ring, tcp = counts["ring_bytes_sent"], counts["tcp_bytes_sent"]
     share = ring / max(1, ring + tcp)
     note = "" if share >= USUAL_SHARE else f"{share:.0%} of the bytes by the ring"
+    if isinstance(sockmap, Sockmap):
+        assert sockmap.redirected() > turns, "sockmap redirected next to nothing"
     for peer in [name for name in commands if name != LINKED]:
         name = f"{work.name}-{peer.split()[0].lower()}"
         notes = [note] if note else []
