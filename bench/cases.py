@@ -6,10 +6,13 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import exp, inf, log
 from statistics import median
 from typing import Any, Literal
 
 from bench.results import ROOT, renew
+
+from tare.stats.hodges_lehmann import paired_shift
 
 FOLDER = ROOT / "bench"
 
@@ -33,6 +36,16 @@ class Case:
         return median(one / other for one, other in self._pairs)
 
     @property
+    def interval(self) -> tuple[float, float]:
+        """Of 95 %, of the ratio; without an end for fewer than 6 turns."""
+        shift = paired_shift([log(value / other) for value, other in self._pairs])
+        return (
+            (0.0, inf)
+            if shift.interval is None
+            else (exp(shift.interval[0]), exp(shift.interval[1]))
+        )
+
+    @property
     def difference(self) -> float:
         """Of a turn's value and its peer's, the median over the turns."""
         return median(one - other for one, other in self._pairs)
@@ -46,9 +59,10 @@ class Case:
 class Bar:
     """What an issue asks of a case."""
 
-    of: Literal["value", "least", "most", "difference", "ratio"]
+    of: Literal["value", "least", "most", "difference", "ratio", "upper ratio", "lower ratio"]
     """`value` is the median over the turns, `least` and `most` are the extremes; `difference` is
-    value - peer_value, `ratio` is value / peer_value, turn by turn."""
+    value - peer_value, `ratio` is value / peer_value, turn by turn; `upper ratio` and `lower ratio`
+    are the ends of the 95 % interval of the ratio (Hodges and Lehmann, 1963, of its logarithm)."""
     holds: Literal["at most", "at least", "below"]
     bar: float
     sentence: str
@@ -61,7 +75,12 @@ class Bar:
             return min(case.values)
         if self.of == "most":
             return max(case.values)
-        return case.difference if self.of == "difference" else case.ratio
+        if self.of == "difference":
+            return case.difference
+        if self.of == "ratio":
+            return case.ratio
+        lower, upper = case.interval
+        return upper if self.of == "upper ratio" else lower
 
     def met(self, case: Case) -> bool:
         """Whether the case reaches the bar."""
@@ -133,7 +152,10 @@ def _table(cases: Sequence[Case], bars: dict[str, Bar]) -> list[str]:
             cells += ["-"] * 4
         bar = bars.get(case.name)
         if bar:
-            cells += [f"{bar.of} {bar.holds} {bar.bar:g}", "yes" if bar.met(case) else "NO"]
+            met = "yes" if bar.met(case) else "NO"
+            if "ratio" in bar.of and bar.of != "ratio":
+                met += f", {bar.measured(case):.3f}"
+            cells += [f"{bar.of} {bar.holds} {bar.bar:g}", met]
         else:
             cells += ["-", "-"]
         lines.append(f"| {' | '.join(cells)} |")

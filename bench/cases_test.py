@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+from math import inf
+
 import pytest
 from bench.cases import Bar, Case, read_bars
 from bench.results import ROOT
@@ -28,3 +30,25 @@ def test_every_part_has_bars_that_can_be_read() -> None:
     assert parts
     for part in parts:
         assert all(bar.sentence for bar in read_bars(part).values())
+
+
+@pytest.mark.parametrize(
+    ("of", "holds", "bar", "met"),
+    [
+        ("upper ratio", "at most", 1.02, False),
+        ("upper ratio", "at most", 1.05, True),
+        ("lower ratio", "at least", 0.97, True),
+        ("lower ratio", "at least", 1, False),
+    ],
+)
+def test_never_slower_is_held_by_an_end_of_the_interval(
+    of: str, holds: str, bar: float, met: bool
+) -> None:
+    turns = [0.98, 0.99, 1.0, 1.01, 1.02, 1.03, 1.04]
+    case = Case("case", "subject", "peer", "ns", turns, [1.0] * len(turns))
+    assert case.ratio == 1.01
+    assert Bar(of=of, holds=holds, bar=bar, sentence="").met(case) is met  # type: ignore[arg-type]
+
+
+def test_few_turns_hold_no_interval() -> None:
+    assert CASE.interval == (0, inf)

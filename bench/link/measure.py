@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 
 from bench.cases import Case, publish, read_bars
@@ -32,6 +33,8 @@ TURN_NS = 4_000_000
 FEWEST = 10
 """Pieces of work in a turn."""
 USUAL_RING = 20
+SLOWEST_US, FEWEST_GB_S = 1, 3
+"""Of the bare ring, for 64 B and for 10 MB, on two CPUs."""
 SWEPT_RINGS = (12, 14, 16, 18, 22, 24)
 """Sizes of bare rings as powers of two, beside the usual one."""
 SMALL_RINGS = "130K"
@@ -97,9 +100,23 @@ def run(quick: bool) -> bool:
     bars = read_bars("link")
     of_bare = [case for case in cases if case.name in bars and case.peer == RING]
     is_short = not all(bars[case.name].met(case) for case in of_bare)
+    void = why_void(cases)
     left_out = [] if isinstance(sockmap, Sockmap) else [f"Not measured: {SOCKMAP}: {sockmap}."]
-    more = "\n\n".join([*left_out, *[WHY][:is_short]])
-    return publish("link", cases, command, about, more)
+    more = "\n\n".join([*void, *left_out, *[WHY][:is_short]])
+    return publish("link", cases, command, about, more) and not void
+
+
+def why_void(cases: Sequence[Case]) -> list[str]:
+    """What the limit itself does not reach here: then the bars say nothing."""
+    found = {case.name: case for case in cases if case.peer == RING}
+    short, long = found["round-64-block-bare"], found["stream-10240k-block-bare"]
+    took, rate = median(short.peer_values), (10 << 20) / median(long.peer_values) / 1000
+    reasons = []
+    if took > SLOWEST_US:
+        reasons.append(f"the bare ring takes {took:.2f} µs for 64 B, over {SLOWEST_US} µs")
+    if rate < FEWEST_GB_S:
+        reasons.append(f"the bare ring moves {rate:.1f} GB/s, below {FEWEST_GB_S} GB/s")
+    return [f"Void: {reason}." for reason in reasons]
 
 
 def measured(work: Work, turns: int, folder: Path, sockmap: Sockmap | str) -> Iterator[Case]:

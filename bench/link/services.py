@@ -42,7 +42,7 @@ def measured(folder: Path, quick: bool) -> Iterator[Case]:
 
 def turns(quick: bool) -> int:
     """Of a client with each server."""
-    return 3 if quick else 9
+    return 5 if quick else 15
 
 
 def of_redis(folder: Path, repetitions: int) -> Iterator[Case]:
