@@ -113,7 +113,7 @@ def _slow_crash(generator: Generator) -> Experiment:
 def _timed_out(generator: Generator) -> Experiment:
     """The slowest 0.6 % of the requests of one condition fail."""
     runs = [list(1e6 * np.exp(generator.normal(0, 0.3, (8, 4_000)))) for _ in range(2)]
-    runs[1] = [one[one < np.sort(one)[-FAILING]] for one in runs[1]]
+    runs[1] = [run[run < np.sort(run)[-FAILING]] for run in runs[1]]
     of = experiment(runs, "blocked", primary="p99", with_distances=False)
 
     def failing(run: Run) -> Run:
@@ -240,7 +240,7 @@ def traps() -> list[Trap]:
 def without(names: str) -> Iterator[None]:
     """Verdicts as if there were no such rules. Raises ValueError if there are none."""
     every, named = rules.RULES, names.split(", ")
-    rules.RULES = tuple(one for one in every if one.reason.__name__ not in named)
+    rules.RULES = tuple(rule for rule in every if rule.reason.__name__ not in named)
     try:
         if len(rules.RULES) != len(every) - len(named):
             raise ValueError(f"no rules have the reasons '{names}'")
@@ -276,7 +276,7 @@ def prevented(task: tuple[Trap, int]) -> Prevented:
 
 
 def _words(experiments: Sequence[Experiment]) -> list[str]:
-    return [judge(one).comparisons[0].verdict for one in experiments]
+    return [judge(drawn).comparisons[0].verdict for drawn in experiments]
 
 
 def _share(of: int, hits: Iterator[bool] | list[bool]) -> float:
@@ -294,9 +294,9 @@ def table(found: Sequence[Prevented], repetitions: int) -> str:
         "|---|---|---:|---:|---:|",
     ]
     lines += [
-        f"| `{one.trap.rule}` | {one.trap.what} | {one.wrong:.0f} | {one.wrong_without:.0f} |"
-        f" {one.lost:.0f} |"
-        for one in found
+        f"| `{outcome.trap.rule}` | {outcome.trap.what} | {outcome.wrong:.0f} |"
+        f" {outcome.wrong_without:.0f} | {outcome.lost:.0f} |"
+        for outcome in found
     ]
     return "\n".join(lines)
 
