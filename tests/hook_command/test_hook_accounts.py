@@ -32,7 +32,7 @@ def matches(tmp_path: Path) -> list[str]:
 def read(stats: str) -> tuple[int, dict[str, int]]:
     """The matches that were counted, and what became of their events."""
     all_of_it: dict[str, Any] = json.loads(stats.splitlines()[-1])
-    return sum(one["matches"] for one in all_of_it["functions"]), all_of_it["events"]
+    return sum(function["matches"] for function in all_of_it["functions"]), all_of_it["events"]
 
 
 def searched(events: Path, rules: Path, *program: str) -> tuple[int, int, dict[str, int]]:

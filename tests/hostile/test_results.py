@@ -179,9 +179,9 @@ def places(value: Any, at: Place = ()) -> Iterator[Place]:
     inner: Any = value.items() if isinstance(value, dict) else ()
     if isinstance(value, list):
         inner = list(enumerate(value))[:1]
-    for key, one in inner:
+    for key, part in inner:
         yield (*at, key)
-        yield from places(one, (*at, key))
+        yield from places(part, (*at, key))
 
 
 def replaced(value: Any, at: Place, new: object) -> Any:
@@ -393,8 +393,8 @@ def test_many_runs_are_read_in_steps_that_grow_as_they_do(
             finally:
                 sys.settrace(before)
         assert done.returncode == 0, done.stderr
-        counted = len(repeated) + sum(one["valid"] for one in more)
-        assert sum(one.valid for one in read_result(result).runs) == counted
+        counted = len(repeated) + sum(run["valid"] for run in more)
+        assert sum(run.valid for run in read_result(result).runs) == counted
         return number
 
     few, some, many = (calls(times * runs // len(repeated)) for times in (0, 1, 5))
@@ -412,7 +412,7 @@ COLUMNS = {
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("values", ["absent", "text", -1, 2**62, None, float("nan")])
 @pytest.mark.parametrize(
-    ("table", "column"), [(table, one) for table in COLUMNS for one in COLUMNS[table]]
+    ("table", "column"), [(table, column) for table in COLUMNS for column in COLUMNS[table]]
 )
 def test_every_column_may_have_other_values(
     table: str, column: str, values: object, box: Path

@@ -49,16 +49,16 @@ def make(processes: Processes, tmp_path: Path) -> Iterator[Make]:
 
     def make(**settings: object) -> Container:
         table = ContainerEnvironment.model_validate({"type": "container", **settings})
-        one = environments.of_run(table, processes, f"1/container/{len(made)}")
-        assert isinstance(one, Container)
-        made.append(one)
-        one.prepare()
-        one.copy_in([inside(tmp_path)])
-        return one
+        container = environments.of_run(table, processes, f"1/container/{len(made)}")
+        assert isinstance(container, Container)
+        made.append(container)
+        container.prepare()
+        container.copy_in([inside(tmp_path)])
+        return container
 
     yield make
-    for one in made:
-        one.stop()
+    for container in made:
+        container.stop()
 
 
 def inside(tmp_path: Path) -> Path:
@@ -130,7 +130,9 @@ def test_what_is_written_to_a_layer_reaches_the_host_at_the_end(make: Make, tmp_
     assert sorted(path.name for path in folder.iterdir()) == ["changed", "deleted", "kept"]
     container.copy_out([folder])
     texts = {
-        str(one.relative_to(folder)): one.read_text() for one in folder.rglob("*") if one.is_file()
+        str(path.relative_to(folder)): path.read_text()
+        for path in folder.rglob("*")
+        if path.is_file()
     }
     assert texts == {"kept": "old", "changed": "new", "more/added": "new"}
     container.stop()
@@ -245,7 +247,11 @@ def test_memory_beyond_the_limit_ends_the_program(make: Make, tmp_path: Path) ->
 def owned(process: "subprocess.Popen[str]") -> list[str]:
     """The names of what `tare ps` lists of a process."""
     listed = json.loads(tare("ps", "--json").stdout)["environments"]
-    return [one["name"] for one in listed if one["owner"] == process.pid and one["in_use"]]
+    return [
+        environment["name"]
+        for environment in listed
+        if environment["owner"] == process.pid and environment["in_use"]
+    ]
 
 
 def held(experiment: Experiment) -> "subprocess.Popen[str]":

@@ -65,7 +65,7 @@ def names(table: dict[str, Any]) -> str:
 def params() -> list[Any]:
     """Those that take seconds to start are left to `make test-integration`."""
     slow = [pytest.mark.integration]
-    return [pytest.param(one, marks=slow if one["type"] in SLOW else []) for one in TABLES]
+    return [pytest.param(table, marks=slow if table["type"] in SLOW else []) for table in TABLES]
 
 
 @pytest.fixture(scope="module")

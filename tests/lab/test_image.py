@@ -63,16 +63,16 @@ def make(processes: Processes) -> Iterator[Make]:
 
     def make(image: str) -> Container:
         table = ContainerEnvironment(type="container", image=image)
-        one = environments.of_run(table, processes, f"1/container/{len(made)}")
-        assert isinstance(one, Container)
-        made.append(one)
-        one.check(table)
-        one.prepare()
-        return one
+        container = environments.of_run(table, processes, f"1/container/{len(made)}")
+        assert isinstance(container, Container)
+        made.append(container)
+        container.check(table)
+        container.prepare()
+        return container
 
     yield make
-    for one in made:
-        one.stop()
+    for container in made:
+        container.stop()
 
 
 def run(container: Container, script: str, folder: Path, **variables: str) -> str:

@@ -56,16 +56,16 @@ def make(processes: Processes) -> Iterator[Make]:
 
     def make(**settings: object) -> Pod:
         table = PodEnvironment.model_validate({"type": "pod", **settings})
-        one = environments.of_run(table, processes, f"1/pod/{len(made)}")
-        assert isinstance(one, Pod)
-        made.append(one)
-        one.check(table)
-        one.prepare()
-        return one
+        pod = environments.of_run(table, processes, f"1/pod/{len(made)}")
+        assert isinstance(pod, Pod)
+        made.append(pod)
+        pod.check(table)
+        pod.prepare()
+        return pod
 
     yield make
-    for one in made:
-        one.stop()
+    for pod in made:
+        pod.stop()
 
 
 def run(pod: Pod, script: str, folder: Path, **variables: str) -> str:
@@ -89,8 +89,8 @@ def test_the_loopback_of_a_pod_is_its_own(make: Make) -> None:
         assert pod.exec(["python3", "-c", "print(*__import__('os').listdir('/sys/class/net'))"])
 
         def listens() -> bool:
-            with socket.socket() as one:
-                return one.connect_ex(("127.0.0.1", port)) == 0
+            with socket.socket() as client:
+                return client.connect_ex(("127.0.0.1", port)) == 0
 
         assert listens()
         assert not pod.in_network(listens)
@@ -289,7 +289,7 @@ def left(pid: int) -> list[str]:
     # podman keeps a group for the monitors of containers without a pod.
     kept = {*others, "conmon"}
     return [
-        *(str(one) for one in groups if one.name not in kept),
+        *(str(group) for group in groups if group.name not in kept),
         *(line for text in found for line in text.splitlines()),
         *(line for line in mounts if f"tare-pod-{pid}-" in line),
         *map(str, matches(runtime_directory(), f"*/*pod-{pid}-*")),
@@ -333,22 +333,22 @@ def test_a_pod_is_removed_although_podman_lost_its_monitors(make: Make) -> None:
     pod.exec(["true"])
     folder = runtime_directory() / "containers" / pod.pod
     ids = (folder / "ids").read_text().split()[1:]
-    states = [Path("/run/runc", one) for one in ids]
+    states = [Path("/run/runc", container) for container in ids]
     assert len(states) == 3
-    assert all(one.exists() for one in states)
+    assert all(state.exists() for state in states)
     format_ = "{{.State.ConmonPid}} {{.State.Pid}}"
     pids = subprocess.check_output([*PODMAN, "inspect", "--format", format_, *ids], text=True)
     for pid in pids.split():
         os.kill(int(pid), signal.SIGKILL)
     (folder / "ids").unlink()  # as if it was killed before it knew them
     pod.stop()
-    assert not [one for one in states if one.exists()]
+    assert not [state for state in states if state.exists()]
     assert not left(os.getpid())
 
 
 def test_two_experiments_have_pods_of_their_own(make: Make) -> None:
-    one, two = make(), make()
-    networks = {each.exec(["readlink", "/proc/self/ns/net"]) for each in (one, two)}
+    first, second = make(), make()
+    networks = {each.exec(["readlink", "/proc/self/ns/net"]) for each in (first, second)}
     assert len(networks) == 2
-    one.stop()
-    assert two.exec(["echo", "still there"]) == "still there\n"
+    first.stop()
+    assert second.exec(["echo", "still there"]) == "still there\n"

@@ -33,7 +33,11 @@ def test_a_null_experiment_from_plan_to_verdict(experiment: Experiment) -> None:
     experiment.write_plan()
     done = experiment.run("--json", report=True)
     assert done.returncode == 0, done.stderr
-    (primary,) = [one for one in json.loads(done.stdout)["comparisons"] if one["metric"] == "p50"]
+    (primary,) = [
+        comparison
+        for comparison in json.loads(done.stdout)["comparisons"]
+        if comparison["metric"] == "p50"
+    ]
     assert primary["verdict"] == "inconclusive"
     assert primary["runs"] == {"baseline": 2, "condition": 2}
     manifest = experiment.manifest

@@ -147,7 +147,7 @@ def test_a_plan_may_leave_the_machine_open(monkeypatch: pytest.MonkeyPatch) -> N
         assert plan.environment_names == ["vm", "mine"]
         found = environments.resolved(plan)
         assert environments.resolved(found) == found
-        machines_ = {getattr(one, "machine", None) for one in found.environments}
+        machines_ = {getattr(environment, "machine", None) for environment in found.environments}
         assert len(machines_) == 1
         return found.environment_names
 
