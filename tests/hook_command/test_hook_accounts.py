@@ -153,8 +153,8 @@ def test_a_process_that_executes_itself_often_keeps_its_ring(tmp_path: Path) -> 
     times = 280
     script = (
         "import os, socket, sys\n"
-        "one, two = socket.socketpair()\n"
-        "one.send(b'needle'), two.recv(9)\n"
+        "near, far = socket.socketpair()\n"
+        "near.send(b'needle'), far.recv(9)\n"
         "left = int(sys.argv[1])\n"
         "if left: os.execv(sys.executable, [*sys.orig_argv[:-1], str(left - 1)])\n"
     )
