@@ -397,8 +397,8 @@ static bool it_ended_once(void)
 /* What was opened without a program may also end without one. */
 static bool nothing_is_open_and_bytes_are_counted_once(void)
 {
-	struct edge_counts *one = edge_of(NULL), *other = edge_of(&inodes[1]);
-	u64 sent = (one ? one->bytes_sent : 0) + (other ? other->bytes_sent : 0);
+	struct edge_counts *ownerless = edge_of(NULL), *owned = edge_of(&inodes[1]);
+	u64 sent = (ownerless ? ownerless->bytes_sent : 0) + (owned ? owned->bytes_sent : 0);
 
 	return nothing_is_open() && sent == tcp_sock.bytes_sent;
 }
