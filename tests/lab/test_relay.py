@@ -37,12 +37,6 @@ Join = Callable[..., Netns]
 
 
 @pytest.fixture
-def processes(tmp_path: Path) -> Iterator[Processes]:
-    with Processes(tmp_path / "supervisor.log") as held:
-        yield held
-
-
-@pytest.fixture
 def join(processes: Processes) -> Iterator[Join]:
     """Makes a namespace whose link has some settings."""
     if not may_make_namespaces():
