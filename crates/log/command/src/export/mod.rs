@@ -250,18 +250,7 @@ mod tests {
     #[test]
     fn sums_of_lost_events_stop_at_the_largest_number() {
         let what = What::Loss { lost: u64::MAX - 1, first: 0, last: 0 };
-        let (time_ns, ring, thread) = (None, 0, "");
-        let row = Row {
-            time_ns,
-            ticks: 0,
-            process: 0,
-            ring,
-            is_carried: false,
-            pid: 0,
-            tid: 0,
-            thread,
-            what,
-        };
+        let row = Row::of_thread("", what);
         let mut written = Written::default();
         (0..2).for_each(|_| written.count(&row, SpanEvent::Loss));
         assert_eq!(written.lost, u64::MAX);
