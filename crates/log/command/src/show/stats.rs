@@ -161,7 +161,7 @@ impl Stats<'_> {
             .map(|((name, times), own)| (name, times, *own))
             .collect();
         all.retain(|(_, times, _)| times.count + times.unpaired > 0);
-        all.sort_by(|one, other| other.2.total_cmp(&one.2).then(one.0.cmp(other.0)));
+        all.sort_by(|first, second| second.2.total_cmp(&first.2).then(first.0.cmp(second.0)));
         all
     }
 
