@@ -20,7 +20,7 @@ from bench.verdict.seen import experiment
 from numpy.random import Generator
 from scipy.signal import lfilter
 
-from tare.samples.model import Conduct, Experiment, Run
+from tare.samples.model import Experiment, LoadStats, Run
 from tare.verdict import judge
 from tare.verdict.rules import rules
 
@@ -159,7 +159,7 @@ def _clocks(generator: Generator) -> Experiment:
 
     def skewed(run: Run) -> Run:
         late = 1.05 if run.condition != of.baseline else 1.0
-        return replace(_scaled(run, late), conduct=Conduct(clock_error_ns=error))
+        return replace(_scaled(run, late), load_stats=LoadStats(clock_error_ns=error))
 
     return _changed(of, skewed)
 
@@ -170,8 +170,8 @@ def _load(generator: Generator) -> Experiment:
 
     def relieved(run: Run) -> Run:
         if run.condition == of.baseline:
-            return replace(run, conduct=Conduct(arrivals=100.0, others=1.0))
-        return replace(_scaled(run, 0.9), conduct=Conduct(arrivals=80.0, others=0.6))
+            return replace(run, load_stats=LoadStats(arrivals=100.0, others=1.0))
+        return replace(_scaled(run, 0.9), load_stats=LoadStats(arrivals=80.0, others=0.6))
 
     return _changed(of, relieved)
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tare.samples.describe.steadiness import read_courses
-from tare.samples.describe.warm_up_cuts import Look, Looks, look
+from tare.samples.describe.warm_up_cuts import CutSummaries, CutSummary, look
 from tare.samples.engines import exact
 from tare.samples.engines.in_memory import load
 from tare.samples.model import SpanKey
@@ -114,7 +114,7 @@ def test_memory_says_what_the_engine_says(
     assert bool(here.steps) == (kind in {"steps", "ticks"})
 
 
-def same(here: Looks, there: Looks) -> None:
+def same(here: CutSummaries, there: CutSummaries) -> None:
     for name in ("sizes", "cuts", "first", "steps", "zeros", "whole"):
         assert getattr(here, name) == getattr(there, name), name
     assert here.steadiness.keys() == there.steadiness.keys()
@@ -127,7 +127,7 @@ def same(here: Looks, there: Looks) -> None:
         same_look(here_look, there_look)
 
 
-def same_look(here: Look, there: Look) -> None:
+def same_look(here: CutSummary, there: CutSummary) -> None:
     assert here.groups == there.groups
     assert here.drifts == pytest.approx(there.drifts, rel=1e-6)
     assert here.distances.keys() == there.distances.keys()
