@@ -210,13 +210,13 @@ def test_invalid_when_failures_leave_too_few() -> None:
         "3 runs failed ('hook': 3 runs, the first is run 3 (hook, block 1): the service crashed),"
         " which leaves 5 blocks of 8" in found.reason
     )
-    one_less = tuple(
+    fewer = tuple(
         run("hook", 1, reason="port in use")
         if (original.condition, original.block) == ("hook", 1)
         else original
         for original in whole.runs
     )
-    found = primary(judge(replace(whole, runs=one_less)))
+    found = primary(judge(replace(whole, runs=fewer)))
     assert (found.verdict, found.runs_condition) == ("slower", 7)
 
 
