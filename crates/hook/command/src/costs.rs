@@ -43,7 +43,10 @@ impl Costs {
         let unseen = Unseen::ALL.iter().enumerate().map(|(place, unseen)| {
             (
                 unseen.name(),
-                sum(shared.statistics.iter().map(|statistics| statistics.unseen[place].load(Relaxed))),
+                sum(shared
+                    .statistics
+                    .iter()
+                    .map(|statistics| statistics.unseen[place].load(Relaxed))),
             )
         });
         Self {

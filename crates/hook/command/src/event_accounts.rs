@@ -64,6 +64,10 @@ mod tests {
         let total = second.total(EventCounts { written: 1, ..EventCounts::default() });
         assert_eq!(total, EventCounts { written: 6, unwritten: 4, unwanted: 2 });
         second.enter(EventCounts::default());
-        assert_eq!(EventAccounts::open(shared, 11).total(EventCounts::default()).unwritten, 4, "counted once");
+        assert_eq!(
+            EventAccounts::open(shared, 11).total(EventCounts::default()).unwritten,
+            4,
+            "counted once"
+        );
     }
 }

@@ -22,7 +22,8 @@ pub struct Run {
 }
 
 pub fn to_json(costs: &Costs, run: &Run, rate: Rate) -> Value {
-    let functions: Vec<Value> = costs.functions.iter().map(|function_costs| function(function_costs, rate)).collect();
+    let functions: Vec<Value> =
+        costs.functions.iter().map(|function_costs| function(function_costs, rate)).collect();
     json!({
         "functions": functions,
         "not_seen": costs.unseen.iter().copied().collect::<std::collections::BTreeMap<_, _>>(),

@@ -62,7 +62,9 @@ fn four_at(content: &[u8], at: usize) -> Option<u32> {
 fn alike(first: &[u8], second: &[u8]) -> usize {
     const STEP: usize = 8;
     let (first_steps, second_steps) = (first.as_chunks::<STEP>().0, second.as_chunks::<STEP>().0);
-    let whole = first_steps.iter().zip(second_steps).take_while(|(first, second)| first == second).count() * STEP;
+    let whole =
+        first_steps.iter().zip(second_steps).take_while(|(first, second)| first == second).count()
+            * STEP;
     let rest = first[whole..].iter().zip(&second[whole..]);
     whole + rest.take_while(|(first, second)| first == second).count()
 }

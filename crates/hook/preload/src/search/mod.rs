@@ -161,7 +161,8 @@ impl Search<'_> {
                 }
                 let end = before + found.end as u64;
                 let offset = end.saturating_sub(keyword.length.into());
-                let matched = KeywordMatch { keyword: found.keyword, action: keyword.action, offset };
+                let matched =
+                    KeywordMatch { keyword: found.keyword, action: keyword.action, offset };
                 let outcome = if blocks { Outcome::Block } else { Outcome::Pass };
                 result = matches.add(matched).map(|()| outcome);
                 if result == Ok(Outcome::Pass) { Continue(()) } else { Break(()) }

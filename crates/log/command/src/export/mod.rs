@@ -103,7 +103,9 @@ pub fn export(arguments: &arguments::Export) -> Result<ExitCode, Failure> {
     let roles = Roles::of(&log, &arguments.pairs);
     let counters: Vec<Pattern> =
         arguments.counters.iter().map(|name| name.as_str().into()).collect();
-    let has = |counter: &Pattern| log.channels().any(|(_, channel)| counter.part(&channel.name).is_some());
+    let has = |counter: &Pattern| {
+        log.channels().any(|(_, channel)| counter.part(&channel.name).is_some())
+    };
     for counter in counters.iter().filter(|counter| !has(counter)) {
         say(format_args!("--counter {counter}: no process has opened such a channel"));
     }
