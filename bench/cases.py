@@ -33,7 +33,7 @@ class Case:
     def ratio(self) -> float:
         """Of a turn's value to its peer's, the median over the turns: what slows a whole turn
         down does not count."""
-        return median(one / other for one, other in self._pairs)
+        return median(own / other for own, other in self._pairs)
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -48,7 +48,7 @@ class Case:
     @property
     def difference(self) -> float:
         """Of a turn's value and its peer's, the median over the turns."""
-        return median(one - other for one, other in self._pairs)
+        return median(own - other for own, other in self._pairs)
 
     @property
     def _pairs(self) -> Iterator[tuple[float, float]]:
@@ -100,7 +100,9 @@ def publish(part: str, cases: Sequence[Case], command: str, about: str, more: st
     folder = FOLDER / part
     rows = [_row(part, case, bars.get(case.name), run) for case in cases]
     (folder / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    raw = [{"case": one.name, "values": [*one.values], "peer": [*one.peer_values]} for one in cases]
+    raw = [
+        {"case": case.name, "values": [*case.values], "peer": [*case.peer_values]} for case in cases
+    ]
     (folder / "raw.json").write_text(json.dumps(raw))
     table = "\n".join([*_table(cases, bars), "", more]).rstrip()
     print(table)

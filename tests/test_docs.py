@@ -89,7 +89,7 @@ class Jaeger(BaseHTTPRequestHandler):
     """Answers as `/api/traces` does; requests of the last hour take a fifth longer."""
 
     def do_GET(self) -> None:
-        asked = {name: one for name, (one,) in parse_qs(urlsplit(self.path).query).items()}
+        asked = {name: value for name, (value,) in parse_qs(urlsplit(self.path).query).items()}
         start = int(asked["start"])
         generator = random.Random(start)
         took = 12_000 if time.time() - start / 1e6 < 3_700 else 10_000

@@ -62,7 +62,9 @@ def texts_of_python(path: Path) -> Iterator[tuple[int, str]]:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.lineno, node.value
         if isinstance(node, ast.JoinedStr):
-            parts = [one.value if isinstance(one, ast.Constant) else "X" for one in node.values]
+            parts = [
+                piece.value if isinstance(piece, ast.Constant) else "X" for piece in node.values
+            ]
             yield node.lineno, "".join(map(str, parts))
 
 

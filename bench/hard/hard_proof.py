@@ -108,11 +108,11 @@ def cases(repetitions: int) -> list[Case]:
             hard_cases.tail_lengths,
         )
         groups = [
-            _each(pool, seen, [(one, repetitions) for one in part()], part.__name__)
+            _each(pool, seen, [(case, repetitions) for case in part()], part.__name__)
             for part in parts
         ]
         found = _families_seen(pool, (*FAMILIES, ALL_SLOWER), repetitions)
-        pilots = _each(pool, found_at_mde, [(one, repetitions) for one in PILOTS], "pilots")
+        pilots = _each(pool, found_at_mde, [(pilot, repetitions) for pilot in PILOTS], "pilots")
     lengths, tails, rounded, tail_lengths = groups
     return [
         *_lengths(lengths, repetitions),
@@ -152,12 +152,12 @@ def _families_seen(pool: Executor, every: Sequence[Family], repetitions: int) ->
     """All families. Of a hundred that hold the level some are above it and its error by chance:
     those are drawn again, `AGAIN` times as often."""
     first = range(repetitions)
-    found = _each(pool, seen_family, [(one, first) for one in every], "families")
+    found = _each(pool, seen_family, [(family, first) for family in every], "families")
     again = range(repetitions, (1 + AGAIN) * repetitions)
-    doubted = [one.family for one in found if one.alarms > LEVEL + _error(repetitions)]
-    drawn = _each(pool, seen_family, [(one, again) for one in doubted], "families again")
-    sure = {one.family: one for one in drawn}
-    return [sure.get(one.family, one) for one in found]
+    doubted = [result.family for result in found if result.alarms > LEVEL + _error(repetitions)]
+    drawn = _each(pool, seen_family, [(family, again) for family in doubted], "families again")
+    sure = {result.family: result for result in drawn}
+    return [sure.get(result.family, result) for result in found]
 
 
 def seen_family(task: tuple[Family, range]) -> SeenFamily:
@@ -166,21 +166,33 @@ def seen_family(task: tuple[Family, range]) -> SeenFamily:
     alarms, found, by_holm = [], [], []
     for repetition in repetitions:
         experiment = families.draw(family, _generator(repr(family), repetition))
-        primary = [one for one in judge(experiment).comparisons if one.role == "primary"]
-        others = [one for one in primary if (one.condition, one.span) not in family.changed]
-        alarms.append(any(one.verdict in ALARMS for one in others))
-        changed = [one for one in primary if one not in others]
-        found.append(bool(changed) and all(one.verdict == "slower" for one in changed))
-        adjusted = holm([1.0 if one.p is None else one.p for one in primary]).tolist()
+        primary = [
+            comparison
+            for comparison in judge(experiment).comparisons
+            if comparison.role == "primary"
+        ]
+        others = [
+            comparison
+            for comparison in primary
+            if (comparison.condition, comparison.span) not in family.changed
+        ]
+        alarms.append(any(comparison.verdict in ALARMS for comparison in others))
+        changed = [comparison for comparison in primary if comparison not in others]
+        found.append(
+            bool(changed) and all(comparison.verdict == "slower" for comparison in changed)
+        )
+        adjusted = holm(
+            [1.0 if comparison.p is None else comparison.p for comparison in primary]
+        ).tolist()
         by_holm.append(
             bool(changed)
             and all(
-                p <= LEVEL / 100 and _beyond(one)
-                for p, one in zip(adjusted, primary, strict=True)
-                if one in changed
+                p <= LEVEL / 100 and _beyond(comparison)
+                for p, comparison in zip(adjusted, primary, strict=True)
+                if comparison in changed
             )
         )
-    shares = (100 * float(np.mean(one)) for one in (alarms, found, by_holm))
+    shares = (100 * float(np.mean(hits)) for hits in (alarms, found, by_holm))
     return SeenFamily(family, len(repetitions), *shares)
 
 
@@ -200,9 +212,14 @@ def found_at_mde(task: tuple[Pilot, int]) -> tuple[str, float]:
     return pilot.name, 100 * float(np.mean(found)) if found else 0.0
 
 
-def _beyond(one: Comparison) -> bool:
+def _beyond(comparison: Comparison) -> bool:
     """Whether its interval is that of a slower condition."""
-    return one.low is not None and one.high is not None and one.low > 0 and one.high > one.budget
+    return (
+        comparison.low is not None
+        and comparison.high is not None
+        and comparison.low > 0
+        and comparison.high > comparison.budget
+    )
 
 
 def _generator(name: str, repetition: int) -> np.random.Generator:
@@ -216,27 +233,27 @@ def _error(repetitions: int) -> float:
 
 def _level(name: str, found: Sequence[tuple[str, float]], repetitions: int) -> Case:
     """The most alarms of some cases, beside what a level of 5 % allows."""
-    worst, alarms = max(found, key=lambda one: one[1])
+    worst, alarms = max(found, key=lambda case: case[1])
     note = f"worst of {len(found)} cases, {repetitions:,} experiments each: {worst}"
     bound = LEVEL + _error(repetitions)
     return Case(name, TARE, "5 % and two standard errors", "%", [alarms], [bound], note)
 
 
 def _least(name: str, found: Sequence[tuple[str, float]], peer: str = "") -> Case:
-    worst, share = min(found, key=lambda one: one[1])
+    worst, share = min(found, key=lambda case: case[1])
     return Case(name, TARE, peer, "%", [share], note=f"least of {len(found)} cases: {worst}")
 
 
 def _alarms(found: Sequence[Seen]) -> list[tuple[str, float]]:
-    return [(one.name, one.share(*ALARMS)) for one in found]
+    return [(case.name, case.share(*ALARMS)) for case in found]
 
 
 def _slower(found: Sequence[Seen]) -> list[tuple[str, float]]:
-    return [(one.name, one.share("slower")) for one in found]
+    return [(case.name, case.share("slower")) for case in found]
 
 
 def _named(found: Sequence[Seen], *parts: str) -> list[Seen]:
-    return [one for one in found if all(part in one.name for part in parts)]
+    return [case for case in found if all(part in case.name for part in parts)]
 
 
 def _lengths(found: Sequence[Seen], repetitions: int) -> Iterator[Case]:
@@ -257,9 +274,9 @@ def _rounded(found: Sequence[Seen], repetitions: int) -> Iterator[Case]:
     both, one_side = _named(found, "whole ms (", "%"), _named(found, "one side")
     nothing = [*_named(both, "+0%"), *one_side]
     yield _level("rounded-alarms", _alarms(nothing), repetitions)
-    yield _least("rounded-cover", [(one.name, one.covered) for one in both])
+    yield _least("rounded-cover", [(case.name, case.covered) for case in both])
     small = _named(both, "+10%")
-    worst = max(small, key=lambda one: one.share("unchanged"))
+    worst = max(small, key=lambda case: case.share("unchanged"))
     yield Case("rounded-10", TARE, "", "%", [worst.share("unchanged")], note=worst.name)
     yield _least("rounded-10-power", _slower(_named(small, "scatter 0.3")))
     yield _least("rounded-30-power", _slower(_named(both, "+30%")))
@@ -272,12 +289,12 @@ def _tail_lengths(found: Sequence[Seen], repetitions: int) -> Iterator[Case]:
 
 
 def _families(found: Sequence[SeenFamily]) -> Iterator[Case]:
-    for repetitions in sorted({one.repetitions for one in found}):
-        alike = [one for one in found if one.repetitions == repetitions]
-        alarms = [(repr(one.family), one.alarms) for one in alike]
+    for repetitions in sorted({result.repetitions for result in found}):
+        alike = [result for result in found if result.repetitions == repetitions]
+        alarms = [(repr(result.family), result.alarms) for result in alike]
         yield _level("families-alarms", alarms, repetitions)
-    changed = [one for one in found if one.family.effect]
-    worst = min(changed, key=lambda one: one.found - one.found_by_holm)
+    changed = [result for result in found if result.family.effect]
+    worst = min(changed, key=lambda result: result.found - result.found_by_holm)
     yield Case(
         "families-power",
         TARE,
@@ -287,11 +304,11 @@ def _families(found: Sequence[SeenFamily]) -> Iterator[Case]:
         [worst.found_by_holm],
         note=f"where it is least ahead of {len(changed)} cases: {worst.family}",
     )
-    clear = [one for one in changed if one.family.everywhere]
-    yield _least("three-conditions", [(repr(one.family), one.found) for one in clear])
+    clear = [result for result in changed if result.family.everywhere]
+    yield _least("three-conditions", [(repr(result.family), result.found) for result in clear])
 
 
 def _mde(found: Sequence[tuple[str, float]]) -> Case:
-    name, share = max(found, key=lambda one: abs(one[1] - FOUND))
-    listed = ", ".join(f"{one} {part:.0f} %" for one, part in found)
+    name, share = max(found, key=lambda pilot: abs(pilot[1] - FOUND))
+    listed = ", ".join(f"{pilot} {part:.0f} %" for pilot, part in found)
     return Case("mde", TARE, "", "points", [abs(share - FOUND)], note=f"furthest: {name}; {listed}")

@@ -42,16 +42,16 @@ def test_rounded_sides_are_interpolated() -> None:
 
 
 def test_names_are_unique_and_select_the_cases_of_every_bar() -> None:
-    names = [one.name for one in hard_cases.cases()]
+    names = [case.name for case in hard_cases.cases()]
     assert len(names) == len(set(names))
-    nothing = {one.name: Seen(one.name, ("unchanged",) * 3, 100.0) for one in hard_cases.cases()}
+    nothing = {case.name: Seen(case.name, ("unchanged",) * 3, 100.0) for case in hard_cases.cases()}
     groups = (
         hard_cases.unequal_lengths,
         hard_cases.tails,
         hard_cases.rounded,
         hard_cases.tail_lengths,
     )
-    lengths, tails, rounded, p99 = ([nothing[one.name] for one in part()] for part in groups)
+    lengths, tails, rounded, p99 = ([nothing[case.name] for case in part()] for part in groups)
     found = [
         *hard_proof._lengths(lengths, 3),
         *hard_proof._tails(tails, 3),
@@ -59,8 +59,8 @@ def test_names_are_unique_and_select_the_cases_of_every_bar() -> None:
         *hard_proof._tail_lengths(p99, 3),
         *hard_proof._families(
             [
-                hard_proof.SeenFamily(one, 3, 0.0, 100.0, 0.0)
-                for one in (*hard_proof.FAMILIES, hard_proof.ALL_SLOWER)
+                hard_proof.SeenFamily(family, 3, 0.0, 100.0, 0.0)
+                for family in (*hard_proof.FAMILIES, hard_proof.ALL_SLOWER)
             ],
         ),
     ]
@@ -105,9 +105,9 @@ def test_a_family_above_the_level_is_drawn_again(monkeypatch: pytest.MonkeyPatch
     both = [Family(2, blocks=blocks, effect=0.3, everywhere=True) for blocks in (6, 8)]
     with ThreadPoolExecutor() as pool:
         found = hard_proof._families_seen(pool, both, 100)
-    assert [(one.family.blocks, one.repetitions) for one in found] == [(6, 100), (8, 400)]
-    cases = [one for one in hard_proof._families(found) if one.name == "families-alarms"]
-    assert all(read_bars("hard")["families-alarms"].met(one) for one in cases)
+    assert [(result.family.blocks, result.repetitions) for result in found] == [(6, 100), (8, 400)]
+    cases = [case for case in hard_proof._families(found) if case.name == "families-alarms"]
+    assert all(read_bars("hard")["families-alarms"].met(case) for case in cases)
 
 
 def test_the_changed_span_of_a_family_is_no_false_alarm() -> None:

@@ -46,7 +46,7 @@ static void connect_pair(int pair[2]) {
 }
 
 static void read_all(int from, char *buffer, size_t size, size_t times) {
-    for (size_t one = 0; one < times; one++)
+    for (size_t call = 0; call < times; call++)
         for (size_t got = 0; got < size;) {
             ssize_t count = read(from, buffer + got, size - got);
             must(count > 0, "read");
@@ -55,8 +55,8 @@ static void read_all(int from, char *buffer, size_t size, size_t times) {
 }
 
 static void write_all(int to, const char *bytes, size_t size, size_t times) {
-    for (size_t one = 0; one < times; one++)
-        must(write(to, bytes + one * size, size) == (ssize_t)size, "write");
+    for (size_t call = 0; call < times; call++)
+        must(write(to, bytes + call * size, size) == (ssize_t)size, "write");
 }
 
 int main(int argc, char **argv) {

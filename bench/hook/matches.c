@@ -41,8 +41,8 @@ static void *work(void *argument) {
     enum { SIZE = PACKET * (sizeof keyword - 1) };
     char packet[SIZE], buffer[SIZE];
     int pair[2];
-    for (int one = 0; one < PACKET; one++)
-        memcpy(packet + one * (sizeof keyword - 1), keyword, sizeof keyword - 1);
+    for (int copy = 0; copy < PACKET; copy++)
+        memcpy(packet + copy * (sizeof keyword - 1), keyword, sizeof keyword - 1);
     must(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0, "socketpair");
     long burst, bursts = rate * seconds / threads / (PACKET * BURST);
     double step = threads * (PACKET * BURST) / rate * 1e9;
@@ -50,7 +50,7 @@ static void *work(void *argument) {
     long long start = now() + (long long)(step * (long)argument / threads);
     for (burst = 0; seconds > 0 ? burst < bursts : !is_over; burst++) {
         sleep_until(start + (long long)(burst * step));
-        for (int one = 0; one < BURST; one++) {
+        for (int message = 0; message < BURST; message++) {
             must(write(pair[1], packet, SIZE) == SIZE, "write");
             for (int got = 0; got < SIZE;) {
                 ssize_t count = read(pair[0], buffer, SIZE - got);
@@ -67,15 +67,15 @@ int main(int argc, char **argv) {
     threads = atoi(argv[1]), rate = atof(argv[2]), seconds = atof(argv[3]);
     pthread_t *all = calloc(threads, sizeof *all);
     long long keywords = 0;
-    for (long one = 0; one < threads; one++)
-        must(pthread_create(&all[one], 0, work, (void *)one) == 0, "pthread_create");
+    for (long thread = 0; thread < threads; thread++)
+        must(pthread_create(&all[thread], 0, work, (void *)thread) == 0, "pthread_create");
     if (seconds == 0) {
         while (getchar() != EOF) continue;
         is_over = 1;
     }
-    for (int one = 0; one < threads; one++) {
+    for (int thread = 0; thread < threads; thread++) {
         void *done;
-        pthread_join(all[one], &done);
+        pthread_join(all[thread], &done);
         keywords += (long)done;
     }
     printf("%lld\n", keywords);

@@ -35,7 +35,7 @@ static void search(const char *bytes, ssize_t length) {
     char *text = malloc(length + 1);  // strstr needs an end
     memcpy(text, bytes, length);
     text[length] = 0;
-    for (int one = 0; one < count; one++) found += strstr(text, keywords[one]) != 0;
+    for (int number = 0; number < count; number++) found += strstr(text, keywords[number]) != 0;
     free(text);
 }
 

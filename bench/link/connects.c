@@ -52,7 +52,7 @@ static void serve(void) {
 }
 
 /* Of different addresses in turn: a closed connection keeps its port for a minute. */
-static uint32_t open_one(int exchanges) {
+static uint32_t open_connection(int exchanges) {
     static uint32_t count;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 256 + count++ % 250);
     long long begin = now();
@@ -75,7 +75,7 @@ int main(int count, char **words) {
     while (scanf("%ld", &number) == 1) {
         long long sum = 0;
         for (long place = 0; place < number; place++) {
-            uint32_t took = open_one(atoi(words[3]));
+            uint32_t took = open_connection(atoi(words[3]));
             must(fwrite(&took, sizeof took, 1, file) == 1, words[4]);
             sum += took;
         }

@@ -101,7 +101,7 @@ static void serve(size_t size, int is_stream, char *buffer) {
     long number;
     for (;;) {
         if (!receive_all((char *)&number, sizeof number)) _exit(0);
-        for (long one = 0; one < number; one++) {
+        for (long message = 0; message < number; message++) {
             if (!receive_all(buffer, size)) _exit(0);
             if (!is_stream) send_all(buffer, size);
         }
@@ -162,8 +162,8 @@ int main(int argc, char **argv) {
     if (pipes[0][0] >= 0)
         for (int way = 0; way < 2; way++) close(pipes[way][(way == 0) == (child == 0)]);
     if (connection >= 0) reader = writer = connection;
-    int one = 1;
-    if (is_tcp) setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    int enabled = 1;
+    if (is_tcp) setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &enabled, sizeof enabled);
     if (is_epoll && connection >= 0) watch();
     if (child == 0) serve(size, is_stream, buffer);
 

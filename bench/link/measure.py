@@ -213,4 +213,4 @@ def in_turns(
                 pieces = max(FEWEST, round(TURN_NS / turner.turn(pieces)))
             subjects[name] = (turner, pieces)
         values = alternate(subjects, turns, seed)
-    return {name: [value / 1000 for value in of_one] for name, of_one in values.items()}
+    return {name: [value / 1000 for value in times] for name, times in values.items()}

@@ -83,7 +83,7 @@ def opened(url: str, turns: Turns) -> list[Case]:
     asked = peers.Asked(url, rate, USERS, turns.seconds, turns.folder)
     seen: list[Seen] = []
     found = peers.found()
-    reached_by: dict[str, list[float]] = {one.name: [] for one in found}
+    reached_by: dict[str, list[float]] = {peer.name: [] for peer in found}
 
     def ours() -> float:
         options = ["--mode", "open", "--rate", str(rate), "--users", str(USERS), "--warmup", "0s"]
@@ -99,28 +99,35 @@ def opened(url: str, turns: Turns) -> list[Case]:
 
         return turn
 
-    p99s = in_turns({"tare load": ours} | {one.name: other(one) for one in found}, turns.pairs)
+    p99s = in_turns({"tare load": ours} | {peer.name: other(peer) for peer in found}, turns.pairs)
     note = f"{rate} requests/s, half of the capacity"
-    from_start = [one.p99_from_start_us for one in seen]
+    from_start = [figures.p99_from_start_us for figures in seen]
     lags = [
-        Case("open-lag", "intended to start", "", "µs", [one.lag_us for one in seen], note=note),
+        Case(
+            "open-lag",
+            "intended to start",
+            "",
+            "µs",
+            [figures.lag_us for figures in seen],
+            note=note,
+        ),
         Case(
             "open-lag-own",
             "free connection to start",
             "",
             "µs",
-            [one.own_lag_us for one in seen],
+            [figures.own_lag_us for figures in seen],
             note="the rest of open-lag waited for the server: all connections were in use",
         ),
     ]
     beside = []
-    for one in found:
-        own = p99s["tare load"] if one.from_schedule else from_start
-        kind = "intended" if one.from_schedule else "actual"
-        reached = median(reached_by[one.name])
-        note = f"both from the {kind} start; {one.name} sent {reached:.0f} requests/s"
-        name, others = f"open-p99-{one.name}", p99s[one.name]
-        beside.append(Case(name, "tare load", one.name, "µs", own, others, note))
+    for peer in found:
+        own = p99s["tare load"] if peer.from_schedule else from_start
+        kind = "intended" if peer.from_schedule else "actual"
+        reached = median(reached_by[peer.name])
+        note = f"both from the {kind} start; {peer.name} sent {reached:.0f} requests/s"
+        name, others = f"open-p99-{peer.name}", p99s[peer.name]
+        beside.append(Case(name, "tare load", peer.name, "µs", own, others, note))
     if not found:
         return lags
     best = max(beside, key=lambda case: case.ratio)

@@ -24,10 +24,10 @@ static void must(int ok, const char *what) {
 
 int main(int argc, char **argv) {
     must(argc == 2, "null_server PORT");
-    int one = 1, listener = socket(AF_INET, SOCK_STREAM, 0), poll = epoll_create1(0);
+    int enabled = 1, listener = socket(AF_INET, SOCK_STREAM, 0), poll = epoll_create1(0);
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(atoi(argv[1])),
                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &enabled, sizeof enabled);
     must(bind(listener, (struct sockaddr *)&address, sizeof address) == 0, "bind");
     must(listen(listener, 1024) == 0, "listen");
     struct epoll_event event = {.events = EPOLLIN, .data.fd = listener}, ready[64];
@@ -40,7 +40,7 @@ int main(int argc, char **argv) {
             if (fd == listener) {
                 int client = accept4(listener, 0, 0, SOCK_NONBLOCK);
                 must(client >= 0, "accept4");
-                setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+                setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &enabled, sizeof enabled);
                 event = (struct epoll_event){.events = EPOLLIN, .data.fd = client};
                 must(epoll_ctl(poll, EPOLL_CTL_ADD, client, &event) == 0, "epoll_ctl");
                 continue;

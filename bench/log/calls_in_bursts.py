@@ -103,10 +103,10 @@ def _threads(folder: Path, turns: int) -> Iterator[Case]:
         for count, collected in files.items()
     ]
     for kind, name in (("tare", "call-threads"), ("ticks", "ticks-threads")):
-        one, two = values[f"{kind} 1"], values[f"{kind} {THREADS}"]
+        single, threaded = values[f"{kind} 1"], values[f"{kind} {THREADS}"]
         several = f"{kind}, {THREADS} threads"
         note = notes[-1] if kind == "tare" else ""
-        yield Case(name, several, f"{kind}, one thread", "ns", two, one, note)
+        yield Case(name, several, f"{kind}, one thread", "ns", threaded, single, note)
 
 
 def _peers(folder: Path, stack: ExitStack) -> dict[str, tuple[list[str], dict[str, str]]]:

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
+import os
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 from bench.log.built import built
 from bench.log.collected import Collected
+from tests.waiting import SECONDS
 
 EVENTS = 200_000
 
@@ -39,8 +42,25 @@ def test_a_block_that_cannot_be_read_is_missed(collected: Collected) -> None:
         collected.kept(EVENTS)
 
 
-def test_lost_is_not_complete(collected: Collected, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Collected, "_found", lambda _: {"events": EVENTS - 7, "lost": 7})
-    assert collected.kept(EVENTS) == EVENTS - 7
-    with pytest.raises(SystemExit, match="200000 logged, 7 of them lost"):
-        collected.complete(EVENTS)
+def test_lost_is_not_complete(tmp_path: Path) -> None:
+    """Events are lost while the collector is stopped: many more than its ring has room for."""
+    collected = Collected(tmp_path / "lossy")
+    words = collected.around([str(built(tmp_path, "calls.c")), "tare"])
+    variables, pipe = os.environ | {"TARE_LOG_RING": "64K"}, subprocess.PIPE
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True, env=variables) as collector:
+        assert collector.stdin is not None
+        assert collector.stdout is not None
+        try:
+            for events, signal_after in ((1, signal.SIGSTOP), (EVENTS, signal.SIGCONT)):
+                print(events, file=collector.stdin, flush=True)
+                assert collector.stdout.readline()
+                collector.send_signal(signal_after)
+            collector.stdin.close()
+            assert collector.wait(SECONDS) == 0
+        finally:
+            collector.kill()
+    logged = EVENTS + 1
+    kept = collected.kept(logged)
+    assert 0 < kept < logged
+    with pytest.raises(SystemExit, match=f"{logged} logged, {logged - kept} of them lost"):
+        collected.complete(logged)

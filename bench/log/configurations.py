@@ -215,4 +215,4 @@ CONFIGURATIONS = (
         f"{PACKAGE}.MonitoredClassFlightRecorder",
     ),
 )  # fmt: skip
-BY_NAME = {one.name: one for one in CONFIGURATIONS}
+BY_NAME = {configuration.name: configuration for configuration in CONFIGURATIONS}

@@ -18,13 +18,13 @@ def cases() -> list[Case]:
     done = [json.loads(line) for line in FOUND.read_text().splitlines()]
     return [
         Case(
-            f"kills-{one['killed']}",
-            f"tare, {one['killed']} killed",
+            f"kills-{series['killed']}",
+            f"tare, {series['killed']} killed",
             "",
             "times",
-            [one["times"]],
-            note=f"{one['kept']:,} events kept, {one['lost']:,} counted as lost, no other is"
-            f" missing ({one['date']}, commit {one['commit']})",
+            [series["times"]],
+            note=f"{series['kept']:,} events kept, {series['lost']:,} counted as lost, no other is"
+            f" missing ({series['date']}, commit {series['commit']})",
         )
-        for one in done
+        for series in done
     ]

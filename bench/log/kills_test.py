@@ -20,7 +20,7 @@ def test_the_last_series_is_held_against_the_bars(
     monkeypatch.setattr(log, "renew", lambda *_: None)
     log.run(200)
     lines = [json.loads(line) for line in kills.FOUND.read_text().splitlines()]
-    assert [(one["kept"], one["lost"]) for one in lines] == [(1000, 0), (150, 50)]
+    assert [(series["kept"], series["lost"]) for series in lines] == [(1000, 0), (150, 50)]
     bars = read_bars("log")
     assert [bars[case.name].met(case) for case in kills.cases()] == [True, True]
     log.run(196)

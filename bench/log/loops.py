@@ -89,11 +89,11 @@ class Reading:
 
     @classmethod
     def of(cls, loops: Sequence[Loop]) -> Reading:
-        every = np.concatenate([one.nanoseconds for one in loops]) / 1_000
-        heap = np.concatenate([one.heap for one in loops])
+        every = np.concatenate([loop.nanoseconds for loop in loops]) / 1_000
+        heap = np.concatenate([loop.heap for loop in loops])
         last = loops[-1].nanoseconds / 1_000
         p10, median, p99 = np.percentile(every, (10, 50, 99))
-        shares = [one.complete for one in loops if one.complete is not None]
+        shares = [loop.complete for loop in loops if loop.complete is not None]
         return cls(
             least=float(every.min()),
             p10=float(p10),
@@ -106,7 +106,7 @@ class Reading:
             last_ci95=float(1.959964 * last.std(ddof=1) / last.size**0.5),
             heap=float(heap.mean()),
             heap_variation=float(heap.std() / heap.mean()),
-            collections=sum(one.collections for one in loops),
+            collections=sum(loop.collections for loop in loops),
             complete=min(shares, default=None),
         )
 
@@ -119,7 +119,11 @@ def verdicts(taken: Mapping[str, Sequence[Loop]], baseline: str) -> dict[str, Co
         for block, loop in enumerate(loops, start=1)
     )
     judgement = judge(Experiment(runs, baseline, paired=True, budget=BUDGET))
-    return {one.condition: one for one in judgement.comparisons if one.role == "primary"}
+    return {
+        comparison.condition: comparison
+        for comparison in judgement.comparisons
+        if comparison.role == "primary"
+    }
 
 
 def _run(name: str, block: int, loop: Loop) -> Run:
@@ -143,7 +147,7 @@ def for_github(taken: Mapping[str, Sequence[Loop]]) -> list[dict[str, Any]]:
     """MooBench's JSON for github-action-benchmark: mean and sd over the loops' means."""
     found = []
     for name, loops in taken.items():
-        means = [one.mean * 1_000 for one in loops]
+        means = [loop.mean * 1_000 for loop in loops]
         spread = float(np.std(means, ddof=1)) if len(means) > 1 else 0.0
         found.append({"name": name, "unit": "ns", "value": float(np.mean(means)), "range": spread})
     return found

@@ -34,8 +34,8 @@ def test_both_readings() -> None:
 
 
 def test_the_json_for_github_has_the_loops_means() -> None:
-    [one] = for_github({"a": [loop([1, 3]), loop([4, 8])]})
-    assert one == {"name": "a", "unit": "ns", "value": 4.0, "range": pytest.approx(8**0.5)}
+    [entry] = for_github({"a": [loop([1, 3]), loop([4, 8])]})
+    assert entry == {"name": "a", "unit": "ns", "value": 4.0, "range": pytest.approx(8**0.5)}
 
 
 def test_a_loop_is_a_run() -> None:
@@ -45,7 +45,7 @@ def test_a_loop_is_a_run() -> None:
         for name, level in (("plain", 10_000), ("same", 10_000), ("slow", 12_000))
     }
     found = verdicts(taken, "plain")
-    assert {name: one.verdict for name, one in found.items()} == {
+    assert {name: comparison.verdict for name, comparison in found.items()} == {
         "same": "unchanged",
         "slow": "slower",
     }

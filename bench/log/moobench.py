@@ -83,29 +83,33 @@ class Machine:
     def _library(self) -> Path:
         return built_for_java(self.folder, self.home)
 
-    def loop(self, one: Configuration, load: Load, keep: Path | None = None) -> Loop | None:
+    def loop(
+        self, configuration: Configuration, load: Load, keep: Path | None = None
+    ) -> Loop | None:
         """One JVM's, at the second attempt if need be; None where that fails."""
         here = self.folder / "loop"
         for is_last in (False, True):
-            if one.name in self.failures:
+            if configuration.name in self.failures:
                 break
             shutil.rmtree(here, ignore_errors=True)
             here.mkdir()
             try:
-                return self._run(one, load, here, keep)
+                return self._run(configuration, load, here, keep)
             except FAILURES as failure:
                 why = " ".join(str(failure).split()) or type(failure).__name__
-                print(f"{one.name}, Java {self.version}: {why}", flush=True)
+                print(f"{configuration.name}, Java {self.version}: {why}", flush=True)
                 if is_last:
-                    self.failures[one.name] = why
+                    self.failures[configuration.name] = why
         return None
 
-    def _run(self, one: Configuration, load: Load, here: Path, keep: Path | None) -> Loop:
+    def _run(self, configuration: Configuration, load: Load, here: Path, keep: Path | None) -> Loop:
         java, raw = self.home / "bin" / "java", here / "raw.csv"
-        with one.sink(Program(here, java)) as sink:
-            library = self._library if any("{library}" in option for option in one.jvm) else ""
+        with configuration.sink(Program(here, java)) as sink:
+            library = (
+                self._library if any("{library}" in option for option in configuration.jvm) else ""
+            )
             values = {"folder": here, "port": sink.port, "library": library}
-            jvm = [*HEAP, *(option.format(**values) for option in one.jvm)]
+            jvm = [*HEAP, *(option.format(**values) for option in configuration.jvm)]
             if self.version >= NATIVE_ACCESS:
                 jvm.append("--enable-native-access=ALL-UNNAMED")
             words = [*sink.before, str(java), *jvm, "-cp", os.pathsep.join(map(str, JARS))]
@@ -115,14 +119,14 @@ class Machine:
                 "-t": load.threads,
                 "-m": 0,
             }
-            asked |= {"-a": one.application, "-o": raw}
+            asked |= {"-a": configuration.application, "-o": raw}
             words += [f"{PACKAGE}.Benchmark", "-q"]
             words += [str(word) for pair in asked.items() for word in pair]
-            status = _finished(words, one.variables, here / OUTPUT)
+            status = _finished(words, configuration.variables, here / OUTPUT)
             if status:
                 lines = (here / OUTPUT).read_text(errors="replace").splitlines()
                 raise RuntimeError(f"exit {status}: {' '.join(lines[-3:])}")
-            written = one.events * load.calls * load.depth * load.threads
+            written = configuration.events * load.calls * load.depth * load.threads
             complete = sink.found(written) / written if written else None
         loop = read(raw, load.threads, complete)
         if keep:
@@ -195,22 +199,26 @@ def _jdks() -> dict[int, Path]:
 
 def _in_turn(machine: Machine, loops: int, quick: bool) -> Taken:
     """Loops of all that did not fail, in another order each time."""
-    configurations = [one for one in CONFIGURATIONS if _is_barred(one) or not quick]
-    taken: dict[str, list[Loop]] = {one.name: [] for one in configurations}
+    configurations = [
+        configuration for configuration in CONFIGURATIONS if _is_barred(configuration) or not quick
+    ]
+    taken: dict[str, list[Loop]] = {configuration.name: [] for configuration in configurations}
     order = random.Random(machine.version)
     keep = os.environ.get("MOOBENCH")
     if keep:
         Path(keep).mkdir(parents=True, exist_ok=True)
-        places = "".join(f"{place};{one.name}\n" for place, one in enumerate(configurations))
+        places = "".join(
+            f"{place};{configuration.name}\n" for place, configuration in enumerate(configurations)
+        )
         (Path(keep) / "configurations.csv").write_text(places)
     for number in range(1, loops + 1):
         for place in order.sample(range(len(configurations)), len(configurations)):
-            one = configurations[place]
+            configuration = configurations[place]
             file = f"java-{machine.version}/raw-{number}-{DEPTH}-{place}.csv"
-            load = Load(one.calls // 4 if quick else one.calls)
-            loop = machine.loop(one, load, Path(keep) / file if keep else None)
+            load = Load(configuration.calls // 4 if quick else configuration.calls)
+            loop = machine.loop(configuration, load, Path(keep) / file if keep else None)
             if loop is not None:
-                taken[one.name].append(loop)
+                taken[configuration.name].append(loop)
         print(f"MooBench, Java {machine.version}: loop {number} of {loops}", flush=True)
     return {name: of for name, of in taken.items() if name not in machine.failures}
 
@@ -264,8 +272,8 @@ def _cases(version: int, taken: Taken) -> Iterator[Case]:
             )
 
 
-def _is_barred(one: Configuration) -> bool:
-    return one.is_peer or one.name in (OURS, OURS_DROPPING)
+def _is_barred(configuration: Configuration) -> bool:
+    return configuration.is_peer or configuration.name in (OURS, OURS_DROPPING)
 
 
 def _level(loops: Sequence[Loop], statistic: str) -> float:
@@ -275,9 +283,9 @@ def _level(loops: Sequence[Loop], statistic: str) -> float:
 def _peers(taken: Taken) -> dict[str, list[str]]:
     """Those of each family that bars speak of."""
     found: dict[str, list[str]] = {}
-    for one in CONFIGURATIONS:
-        if one.is_peer and one.name in taken:
-            found.setdefault(one.family, []).append(one.name)
+    for configuration in CONFIGURATIONS:
+        if configuration.is_peer and configuration.name in taken:
+            found.setdefault(configuration.family, []).append(configuration.name)
     return found
 
 

@@ -56,10 +56,10 @@ def _cells(read: Reading) -> list[str]:
     ]
 
 
-def _told(one: Comparison | None) -> str:
-    if one is None or one.relative is None:
+def _told(comparison: Comparison | None) -> str:
+    if comparison is None or comparison.relative is None:
         return "-"
-    return f"{one.verdict}, {one.relative:+.1%}"
+    return f"{comparison.verdict}, {comparison.relative:+.1%}"
 
 
 def scaled(

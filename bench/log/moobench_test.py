@@ -42,11 +42,11 @@ WRITTEN_BY_OTHERS = (
 @pytest.mark.integration
 @pytest.mark.parametrize("name", WRITTEN_BY_OTHERS)
 def test_all_events_of_others_are_found(machine: Machine, name: str) -> None:
-    one = BY_NAME[name]
-    for tool in (one.family, *(["zipkin"] if "Zipkin" in name else [])):
+    configuration = BY_NAME[name]
+    for tool in (configuration.family, *(["zipkin"] if "Zipkin" in name else [])):
         if not (PEERS / f"{tool}.jar").exists():
             pytest.skip(f"{tool} is not there: setup/install-peers {tool}")
-    loop = machine.loop(one, Load(100))
+    loop = machine.loop(configuration, Load(100))
     assert machine.failures == {}
     assert loop is not None
     assert loop.complete == 1.0
@@ -67,23 +67,23 @@ def test_all_events_of_others_are_found(machine: Machine, name: str) -> None:
     ],
 )
 def test_all_events_are_found(machine: Machine, tmp_path: Path, name: str, calls: int) -> None:
-    one = BY_NAME[name]
-    if one.family == "cloudprofiler-like" and not has_header("zstd.h"):
+    configuration = BY_NAME[name]
+    if configuration.family == "cloudprofiler-like" and not has_header("zstd.h"):
         pytest.skip("the header of zstd is not installed")
     kept = tmp_path / "kept" / "raw-1-10-0.csv"
-    loop = machine.loop(one, Load(calls), kept)
+    loop = machine.loop(configuration, Load(calls), kept)
     assert machine.failures == {}
     assert loop is not None
-    assert loop.complete == (1.0 if one.events else None)
+    assert loop.complete == (1.0 if configuration.events else None)
     assert loop.nanoseconds.size == calls // 2
     assert len(kept.read_text().splitlines()) == calls
 
 
 def test_what_fails_is_named_and_not_tried_again(machine: Machine) -> None:
-    one = replace(BY_NAME["no instrumentation"], jvm=("-XX:NoSuchOption",))
-    assert machine.loop(one, Load(10)) is None
+    configuration = replace(BY_NAME["no instrumentation"], jvm=("-XX:NoSuchOption",))
+    assert machine.loop(configuration, Load(10)) is None
     [(name, reason)] = machine.failures.items()
-    assert name == one.name
+    assert name == configuration.name
     assert "NoSuchOption" in reason
     assert machine.loop(BY_NAME[name], Load(10)) is None
     good = machine.loop(BY_NAME["tare, null"], Load(2_000))
@@ -130,10 +130,10 @@ def test_depths_and_threads_are_measured_in_turn(
 ) -> None:
     done: list[tuple[str, Load]] = []
 
-    def loop(_: Machine, one: Configuration, load: Load) -> Loop:
-        done.append((one.name, load))
+    def loop(_: Machine, configuration: Configuration, load: Load) -> Loop:
+        done.append((configuration.name, load))
         nanoseconds = np.full(4, 1_000 * load.depth * load.threads)
-        return Loop(nanoseconds, np.ones(4, np.int64), 0, 1.0 if one.events else None)
+        return Loop(nanoseconds, np.ones(4, np.int64), 0, 1.0 if configuration.events else None)
 
     monkeypatch.setattr(Machine, "loop", loop)
     depths, threads = moobench._scaled(Machine(17, tmp_path, tmp_path))
@@ -152,10 +152,12 @@ def test_one_disturbed_loop_of_the_quick_bench_misses_no_bar(
 ) -> None:
     loops: Counter[tuple[int, str]] = Counter()
 
-    def loop(machine: Machine, one: Configuration, *_: object) -> Loop:
-        loops[machine.version, one.name] += 1
-        level = 250 if one.family == "tare" else 4_000
-        is_disturbed = one.family == "tare" and loops[machine.version, one.name] == 1
+    def loop(machine: Machine, configuration: Configuration, *_: object) -> Loop:
+        loops[machine.version, configuration.name] += 1
+        level = 250 if configuration.family == "tare" else 4_000
+        is_disturbed = (
+            configuration.family == "tare" and loops[machine.version, configuration.name] == 1
+        )
         nanoseconds = np.full(4, 10 * level if is_disturbed else level)
         return Loop(nanoseconds, np.ones(4, np.int64), 0, 1.0)
 
@@ -168,17 +170,19 @@ def test_one_disturbed_loop_of_the_quick_bench_misses_no_bar(
     assert bars.keys() <= cases.keys()
     assert [name for name, bar in bars.items() if not bar.met(cases[name])] == []
     assert {name for _, name in loops} == {
-        one.name for one in CONFIGURATIONS if one.is_peer or one.name.startswith("tare, zstd")
+        configuration.name
+        for configuration in CONFIGURATIONS
+        if configuration.is_peer or configuration.name.startswith("tare, zstd")
     }
 
 
 def test_only_all_are_a_hundred_percent() -> None:
-    assert [share(one) for one in (1.0, 1 - 1e-9, 0.5)] == ["100 %", "99.999 %", "50.000 %"]
+    assert [share(part) for part in (1.0, 1 - 1e-9, 0.5)] == ["100 %", "99.999 %", "50.000 %"]
 
 
 def test_names_and_places_are_told_apart() -> None:
     assert len(BY_NAME) == len(CONFIGURATIONS)
-    assert {one.family for one in CONFIGURATIONS if one.is_peer} == {
+    assert {configuration.family for configuration in CONFIGURATIONS if configuration.is_peer} == {
         "cloudprofiler-like",
         "kieker",
         "opentelemetry",

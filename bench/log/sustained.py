@@ -28,7 +28,7 @@ def cases(folder: Path, repetitions: int, *, quick: bool) -> list[Case]:
     for policy, words in (("wait", [calls, "tare", "wait"]), ("drop", [calls, "tare"])):
         runs = [_run(folder / f"{policy}-{run}", words) for run in range(repetitions)]
         rates = [EVENTS / MILLION / seconds for seconds, _ in runs]
-        kept = [one["events"] / EVENTS for _, one in runs]
+        kept = [report["events"] / EVENTS for _, report in runs]
         note = f"at least {share(min(kept))}"
         found += [
             Case(f"sustained-{policy}", f"tare, {policy}", "", "million events/s", rates),
@@ -94,9 +94,9 @@ def _late(name: Path, command: list[str], workers: int) -> float:
 def _drained(kind: str, suffix: str, runs: list[tuple[float, dict[str, int]]]) -> list[Case]:
     """The rate at which a trace came into the file, by CPU time too, and its size."""
     subject = f"collector, {kind}{suffix.replace('-', ' ')}"
-    rates = [one["events"] / MILLION / seconds for seconds, one in runs]
-    by_cpu = [1_000 * one["events"] / one["collector_cpu_ns"] for _, one in runs]
-    sizes = [one["bytes_written"] / one["events"] for _, one in runs]
+    rates = [report["events"] / MILLION / seconds for seconds, report in runs]
+    by_cpu = [1_000 * report["events"] / report["collector_cpu_ns"] for _, report in runs]
+    sizes = [report["bytes_written"] / report["events"] for _, report in runs]
     return [
         Case(f"drained-{kind}{suffix}", subject, "", "million events/s", rates),
         Case(f"drained-{kind}{suffix}-cpu", subject, "", "million events/s of CPU time", by_cpu),

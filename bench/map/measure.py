@@ -89,7 +89,10 @@ def run(quick: bool) -> bool:
             cell = Cell(kind, plan.rates[0], of_kind(kind, plan.rates[0]))
             series.measure(Run(cell, peer), plan.other_s)
     results = series.results
-    top = {kind: max((one.run.cell.x for one in of(results, kind)), default=0) for kind in KINDS}
+    top = {
+        kind: max((measured.run.cell.x for measured in of(results, kind)), default=0)
+        for kind in KINDS
+    }
     highest = ", ".join(f"{kind} {rate:,}" for kind, rate in top.items())
     about = (
         f"Messages of 64 bytes and their echo between two network namespaces, server and client on"
@@ -176,32 +179,39 @@ def when(tracer_first: bool) -> str:
 
 def of(results: Sequence[Measured], figure: str, method: str = METHODS[0]) -> list[Measured]:
     """One line of a figure."""
-    return [one for one in results if (one.run.cell.figure, one.run.method) == (figure, method)]
+    return [
+        measured
+        for measured in results
+        if (measured.run.cell.figure, measured.run.method) == (figure, method)
+    ]
 
 
 def cases(results: Sequence[Measured], failures: Sequence[Failed]) -> Iterator[Case]:
     """Of the default method, a value for each cell."""
     subject = METHODS[0]
-    judged = [one for one in failures if is_judged(one.run)]
+    judged = [failure for failure in failures if is_judged(failure.run)]
     yield Case("runs-failed", subject, "", "runs", [len(judged)])
     for figure in (*FIGURES, *CURVES):
         found = of(results, figure)
         if not found:
             continue
-        alone = {one.run.cell.x: one.done.latency_us for one in of(results, figure, UNTRACED)}
-        top = max(one.run.cell.x for one in found)
+        alone = {
+            measured.run.cell.x: measured.done.latency_us
+            for measured in of(results, figure, UNTRACED)
+        }
+        top = max(measured.run.cell.x for measured in found)
         core = "% of a core"
-        yield Case(f"{figure}-process", subject, "", core, [one.process for one in found])
-        at_top = [one.total for one in found if one.run.cell.x == top]
+        yield Case(f"{figure}-process", subject, "", core, [measured.process for measured in found])
+        at_top = [measured.total for measured in found if measured.run.cell.x == top]
         yield Case(f"{figure}-total", subject, "", core, at_top)
-        programs = [one.round_trip_us for one in found]
+        programs = [measured.round_trip_us for measured in found]
         yield Case(f"{figure}-programs", subject, "", "µs a round trip", programs)
-        pairs = [one for one in found if one.run.cell.x in alone]
+        pairs = [measured for measured in found if measured.run.cell.x in alone]
         if pairs:
-            latencies = [one.done.latency_us for one in pairs]
-            without = [alone[one.run.cell.x] for one in pairs]
+            latencies = [measured.done.latency_us for measured in pairs]
+            without = [alone[measured.run.cell.x] for measured in pairs]
             yield Case(f"{figure}-latency", subject, "no tracer", "µs", latencies, without)
-        shares = [one.shares for one in found if one.shares]
+        shares = [measured.shares for measured in found if measured.shares]
         kinds = {
             "edges": [share.edges for share in shares],
             "connections": [n for share in shares if (n := share.connections) is not None],
@@ -210,7 +220,7 @@ def cases(results: Sequence[Measured], failures: Sequence[Failed]) -> Iterator[C
         for kind, values in kinds.items():
             if values:
                 yield Case(f"{figure}-{kind}-found", subject, "", "%", values)
-        yield Case(f"{figure}-lost", subject, "", "updates", [one.lost for one in found])
+        yield Case(f"{figure}-lost", subject, "", "updates", [measured.lost for measured in found])
 
 
 def is_judged(run: Run) -> bool:
@@ -220,9 +230,9 @@ def is_judged(run: Run) -> bool:
 
 def missing(failures: Sequence[Failed]) -> Iterator[str]:
     """A line for each measurement without a result."""
-    for one in failures:
-        cell = one.run.cell
-        yield f"- {cell.figure}, {cell.x}, {one.run.method}: no result: {one.reason}"
+    for failure in failures:
+        cell = failure.run.cell
+        yield f"- {cell.figure}, {cell.x}, {failure.run.method}: no result: {failure.reason}"
 
 
 def table(results: Sequence[Measured]) -> str:
@@ -234,31 +244,35 @@ def table(results: Sequence[Measured]) -> str:
     ]
     order = [UNTRACED, *METHODS, *PEERS]
     key = [*FIGURES, *CURVES]
-    for one in sorted(
+    for measured in sorted(
         results,
-        key=lambda one: (
-            key.index(one.run.cell.figure),
-            one.run.cell.x,
-            order.index(one.run.method),
-            not one.run.tracer_first,
+        key=lambda measured: (
+            key.index(measured.run.cell.figure),
+            measured.run.cell.x,
+            order.index(measured.run.method),
+            not measured.run.tracer_first,
         ),
     ):
-        cells = [one.run.cell.figure, f"{one.run.cell.x}", one.run.method]
-        measures = [f"{one.process:.3g}", f"{one.total:.3g}", f"{one.round_trip_us:.3g}"]
-        rate, latency = f"{one.done.rate:.0f}", f"{one.done.latency_us:.4g}"
-        errors = f"{one.done.errors}"
-        if one.shares is None:
-            process = measures[0] if one.run.method in PEERS else "-"
+        cells = [measured.run.cell.figure, f"{measured.run.cell.x}", measured.run.method]
+        measures = [
+            f"{measured.process:.3g}",
+            f"{measured.total:.3g}",
+            f"{measured.round_trip_us:.3g}",
+        ]
+        rate, latency = f"{measured.done.rate:.0f}", f"{measured.done.latency_us:.4g}"
+        errors = f"{measured.done.errors}"
+        if measured.shares is None:
+            process = measures[0] if measured.run.method in PEERS else "-"
             cells += ["-", rate, errors, process, "-", "-", latency, *["-"] * 4]
         else:
-            shares = [one.shares.edges, one.shares.connections, one.shares.bytes]
+            shares = [measured.shares.edges, measured.shares.connections, measured.shares.bytes]
             found = ["-" if share is None else f"{share:.6g}" for share in shares]
-            cells += [when(one.run.tracer_first), rate, errors, *measures, latency, *found]
-            cells.append(f"{one.lost}")
+            cells += [when(measured.run.tracer_first), rate, errors, *measures, latency, *found]
+            cells.append(f"{measured.lost}")
         lines.append(f"| {' | '.join(cells)} |")
     bundled = [
-        f"{1 - one.run.cell.x / SERVICES_RATE:.2f} ({one.run.cell.x})"
-        for one in of(results, "services", UNTRACED)
+        f"{1 - measured.run.cell.x / SERVICES_RATE:.2f} ({measured.run.cell.x})"
+        for measured in of(results, "services", UNTRACED)
     ]
     rate = (
         f"Bundling rate R = 1 - B/T of the services, T connections a second: {', '.join(bundled)}."

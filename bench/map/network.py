@@ -73,9 +73,9 @@ def network() -> Iterator[Network]:
                 subprocess.run, ["ip", "netns", "del", namespace.name], stderr=subprocess.DEVNULL
             )
             ip("netns", "add", namespace.name)
-        one, other = devices.values()
-        peer = ["peer", "name", other, "netns", ends.client.name]
-        ip("link", "add", one, "netns", ends.server.name, "type", "veth", *peer)
+        server_device, client_device = devices.values()
+        peer = ["peer", "name", client_device, "netns", ends.client.name]
+        ip("link", "add", server_device, "netns", ends.server.name, "type", "veth", *peer)
         for namespace, device in devices.items():
             for address in addresses[namespace]:
                 ip("-n", namespace.name, "addr", "add", f"{address}/24", "dev", device)

@@ -48,8 +48,8 @@ def watching(
         else:
             commands = [["bpftrace", "-e", STATES]]
         processes = [
-            stack.enter_context(subprocess.Popen(one, stdout=output, stderr=output))
-            for one in commands
+            stack.enter_context(subprocess.Popen(command, stdout=output, stderr=output))
+            for command in commands
         ]
         for process in processes:
             stack.callback(process.kill)
@@ -73,10 +73,10 @@ def listed(listing: Sequence[Sequence[str]], seconds: float) -> float:
 
 def used(processes: Sequence[subprocess.Popen[bytes]], seconds: float) -> float:
     """Of programs that run all the time."""
-    begin, before = time.monotonic(), sum(cpu_seconds(one.pid) for one in processes)
+    begin, before = time.monotonic(), sum(cpu_seconds(process.pid) for process in processes)
     time.sleep(seconds)
     for process in processes:
         if process.poll() is not None:
             raise CellError(f"{process.args!r}: exit code {process.returncode}")
-    spent = sum(cpu_seconds(one.pid) for one in processes) - before
+    spent = sum(cpu_seconds(process.pid) for process in processes) - before
     return spent / (time.monotonic() - begin)

@@ -62,7 +62,7 @@ def test_nothing_begins_for_which_no_time_is_left(of: Callable[..., Series]) -> 
 
     found = of(measure, 25)
     found.measure(JUDGED, 30)
-    assert [one.reason for one in found.failures] == ["no time was left"]
+    assert [failure.reason for failure in found.failures] == ["no time was left"]
 
 
 def test_program_that_is_not_installed_is_named(

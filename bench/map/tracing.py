@@ -59,11 +59,11 @@ class Tracing:
 
     def cost(self, begin: Moment, end: Moment) -> Cost:
         """CPU shares between two moments; of BPF programs, between the last lines before each."""
-        one, other = self._last_line(begin.printed), self._last_line(end.printed)
-        seconds = other["seconds"] - one["seconds"]
+        first, last = self._last_line(begin.printed), self._last_line(end.printed)
+        seconds = last["seconds"] - first["seconds"]
         if not seconds:
             raise CellError(f"{self.process.args!r} printed nothing in the window")
-        hooks = outside(other["tracer"]["programs"]) - outside(one["tracer"]["programs"])
+        hooks = outside(last["tracer"]["programs"]) - outside(first["tracer"]["programs"])
         return Cost(
             (end.cpu - begin.cpu) / (end.clock - begin.clock),
             hooks / 1e9 / seconds,

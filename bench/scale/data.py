@@ -90,15 +90,15 @@ def experiment_of(description: Description) -> Experiment:
             block=(run + 1) // 2,
             run=run,
             span=span,
-            requests=one.requests,
-            errors=one.errors,
-            answered=one.requests - one.errors,
+            requests=group.requests,
+            errors=group.errors,
+            answered=group.requests - group.errors,
             started_ns=None,
-            summaries={f"p{at * 100:.0f}": one.quantiles[at] for at in (0.5, 0.95, 0.99)}
-            | {"mean": one.mean or 0.0},
-            quantiles=one.quantiles,
+            summaries={f"p{at * 100:.0f}": group.quantiles[at] for at in (0.5, 0.95, 0.99)}
+            | {"mean": group.mean or 0.0},
+            quantiles=group.quantiles,
         )
-        for (run, span), one in sorted(description.groups.items())
+        for (run, span), group in sorted(description.groups.items())
     ]
     distances: dict[tuple[str, str], Distances] = {
         ("", span): found for span, found in description.distances.items()

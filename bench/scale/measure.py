@@ -96,7 +96,11 @@ def _whole_command(name: str, files: Path) -> list[Case]:
     seconds = time.perf_counter() - begun
     if done.returncode:
         raise SystemExit(f"tare compare {result}: exit code {done.returncode}")
-    (primary,) = (one for one in json.loads(done.stdout)["comparisons"] if one["role"] == "primary")
+    (primary,) = (
+        comparison
+        for comparison in json.loads(done.stdout)["comparisons"]
+        if comparison["role"] == "primary"
+    )
     note = (
         f"the whole `tare compare --json` of the same requests: warm-up, all cuts, verdict:"
         f" {primary['verdict']}"
@@ -122,13 +126,13 @@ def _beside_scipy() -> Case:
     generator = np.random.default_rng(7)
     ours, theirs = [], []
     for _ in range(PAIRS):
-        one, two = np.exp(generator.normal(13.6, 0.6, (2, HELD))).astype(np.int64)
+        first, second = np.exp(generator.normal(13.6, 0.6, (2, HELD))).astype(np.int64)
         begun = time.perf_counter()
-        found = between([one, two])
+        found = between([first, second])
         ours.append(time.perf_counter() - begun)
         begun = time.perf_counter()
-        ks = stats.ks_2samp(one, two, method="asymp").statistic
-        ad = stats.anderson_ksamp([one, two], variant="midrank").statistic
+        ks = stats.ks_2samp(first, second, method="asymp").statistic
+        ad = stats.anderson_ksamp([first, second], variant="midrank").statistic
         theirs.append(time.perf_counter() - begun)
         if not np.allclose([found["ks"][0, 1], found["ad"][0, 1]], [ks, ad], rtol=1e-9):
             raise SystemExit(f"scale-scipy: {found} is not {ks}, {ad}")
@@ -164,8 +168,10 @@ def main(kind: str, folder: str, times: str) -> None:
     described = describe(samples, AT, exact=kind == "exact")
     judged = judge(experiment_of(described))
     seconds = time.perf_counter() - begun
-    requests = sum(one.requests for one in described.groups.values())
-    word = next(one.verdict for one in judged.comparisons if one.metric == "p50")
+    requests = sum(group.requests for group in described.groups.values())
+    word = next(
+        comparison.verdict for comparison in judged.comparisons if comparison.metric == "p50"
+    )
     note = f"{requests:,} requests in {len(described.groups)} runs: {word}"
     if int(times) > 1:
         note += (

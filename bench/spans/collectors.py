@@ -102,25 +102,25 @@ class Collector:
 
 def found() -> list[Collector]:
     """The collectors that this machine has; Tare's is the first."""
-    return [one for one in COLLECTORS if os.access(one.program, os.X_OK)]
+    return [collector for collector in COLLECTORS if os.access(collector.program, os.X_OK)]
 
 
 def absent() -> list[str]:
     """The names of the others."""
-    return [one.name for one in COLLECTORS if one not in found()]
+    return [collector.name for collector in COLLECTORS if collector not in found()]
 
 
 def wait_until_it_listens(process: "subprocess.Popen[bytes]", *addresses: str) -> None:
     """Ends the bench if it does not."""
     deadline = time.monotonic() + READY_S
-    for one in addresses:
-        port = int(one.rpartition(":")[2])
+    for address in addresses:
+        port = int(address.rpartition(":")[2])
         while time.monotonic() < deadline and process.poll() is None:
             with suppress(OSError), socket.create_connection((LOCAL, port)):
                 break
             time.sleep(0.02)
         else:
-            raise SystemExit(f"{process.args!r} does not listen on {one}")
+            raise SystemExit(f"{process.args!r} does not listen on {address}")
 
 
 def wait_until_idle(pid: int) -> None:

@@ -83,7 +83,10 @@ def measured(folder: Path, turns: int, seconds: int) -> Iterator[Case]:
         body.write_bytes(bodies[protocol])
         for load, mode in LOADS.items():
             words = [*options, "--body", str(body), *mode, "--duration", f"{seconds}s"]
-            subjects = {one.name: partial(turn, one, folder, protocol, words) for one in found}
+            subjects = {
+                collector.name: partial(turn, collector, folder, protocol, words)
+                for collector in found
+            }
             of = in_turns(subjects, turns)
             yield from cases(f"{protocol}{load}", of, has_rate=not load)
 
@@ -131,14 +134,14 @@ def answers_of(output: str) -> tuple[int, float]:
 def cases(name: str, of: Mapping[str, Sequence[Turn]], *, has_rate: bool) -> Iterator[Case]:
     """Tare's turns, alone and next to those of each peer."""
     if has_rate:
-        rates = {who: [one.rate for one in turns] for who, turns in of.items()}
+        rates = {who: [result.rate for result in turns] for who, turns in of.items()}
         yield from beside(name, "spans/s", rates)
-        sender = [one.sender for one in of["tare"]]
+        sender = [result.sender for result in of["tare"]]
         yield Case(f"{name}-sender", "tare load", "", "of a CPU", sender)
     for who, turns in of.items():
         suffix = "" if who == "tare" else f"-{who}"
-        yield Case(f"{name}-lost{suffix}", who, "", "of all", [one.lost for one in turns])
-    cpu = {who: [one.cpu_us for one in turns] for who, turns in of.items()}
+        yield Case(f"{name}-lost{suffix}", who, "", "of all", [result.lost for result in turns])
+    cpu = {who: [result.cpu_us for result in turns] for who, turns in of.items()}
     yield from beside(f"{name}-cpu", "µs of CPU a span", cpu)
 
 

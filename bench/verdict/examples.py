@@ -41,10 +41,10 @@ def examples() -> Iterator[Example]:
     yield _drawn("2 % of requests take 4 times as long", Side(), Side(tail=(0.02, 4.0)))
     whole = Side(step_ns=MILLISECOND), Side(slower=1.3, step_ns=MILLISECOND)
     yield _drawn("medians of 3 ms in whole ms, +30 %", *whole, typical_ns=3e6)
-    one = _drawn("one file of 16 in whole ms, no difference", Side(), Side(), typical_ns=3e6)
-    rounded = "\n".join(f"{float(value):.0f}" for value in one.files[OLD][0].split()[1:])
-    files = {OLD: [f"latency_ms\n{rounded}\n", *one.files[OLD][1:]], NEW: one.files[NEW]}
-    yield Example(one.what, files, PAIRED)
+    rounding = _drawn("one file of 16 in whole ms, no difference", Side(), Side(), typical_ns=3e6)
+    rounded = "\n".join(f"{float(value):.0f}" for value in rounding.files[OLD][0].split()[1:])
+    files = {OLD: [f"latency_ms\n{rounded}\n", *rounding.files[OLD][1:]], NEW: rounding.files[NEW]}
+    yield Example(rounding.what, files, PAIRED)
     third = Side(2_000, warm_up=2_000 / 9), Side(1_000, 2.0, warm_up=2_000 / 9)
     yield _drawn("a warm-up of a third of the run, +100 %", *third)
     yield _drawn("2,000 times as slow, units stated", Side(), Side(slower=2_000))
@@ -98,7 +98,7 @@ def _family() -> Example:
 def _file(latencies: Array, column: str = "latency_ms") -> str:
     """In ms, exact to the ns; whole ms as such."""
     digits = 0 if np.all(latencies % MILLISECOND == 0) else 6
-    return f"{column}\n" + "\n".join(f"{one / 1e6:.{digits}f}" for one in latencies) + "\n"
+    return f"{column}\n" + "\n".join(f"{latency / 1e6:.{digits}f}" for latency in latencies) + "\n"
 
 
 def compared(example: Example, folder: Path) -> list[dict[str, Any]]:
@@ -113,7 +113,7 @@ def compared(example: Example, folder: Path) -> list[dict[str, Any]]:
     command = [sys.executable, "-m", "tare", "compare", "--baseline", baseline, *others, "--json"]
     done = subprocess.run([*command, *example.options], check=True, capture_output=True, text=True)
     found = json.loads(done.stdout)["comparisons"]
-    return [one for one in found if one["role"] == "primary"]
+    return [comparison for comparison in found if comparison["role"] == "primary"]
 
 
 def table() -> str:
@@ -127,11 +127,10 @@ def table() -> str:
     ]
     for example in examples():
         with TemporaryDirectory() as folder:
-            for one in compared(example, Path(folder)):
-                reason = one["reason"].replace("|", "\\|")
-                lines.append(
-                    f"| {example.what} | {one['condition']} | `{one['verdict']}` | {reason} |"
-                )
+            for comparison in compared(example, Path(folder)):
+                reason = comparison["reason"].replace("|", "\\|")
+                verdict = f"{comparison['condition']} | `{comparison['verdict']}`"
+                lines.append(f"| {example.what} | {verdict} | {reason} |")
     return "\n".join(lines)
 
 

@@ -13,6 +13,6 @@ EXPECTED = {
 
 @pytest.mark.parametrize("what", EXPECTED)
 def test_the_command_gets_what_is_true(what: str, tmp_path: Path) -> None:
-    (example,) = (one for one in examples() if one.what == what)
+    (example,) = (example for example in examples() if example.what == what)
     found = compared(example, tmp_path)
-    assert [one["verdict"] for one in found] == EXPECTED[what]
+    assert [comparison["verdict"] for comparison in found] == EXPECTED[what]

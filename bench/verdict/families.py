@@ -44,7 +44,9 @@ class Family:
         if not self.everywhere:
             return {(f"c{self.conditions}", _span(self.spans - 1))}
         conditions = range(1, self.conditions + 1)
-        return {(f"c{one}", _span(span)) for one in conditions for span in range(self.spans)}
+        return {
+            (f"c{condition}", _span(span)) for condition in conditions for span in range(self.spans)
+        }
 
 
 def draw(family: Family, generator: Generator) -> Experiment:

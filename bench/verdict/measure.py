@@ -28,7 +28,7 @@ def run(quick: bool) -> bool:
 
 def _barred() -> list[Case]:
     """What has a bar, on fewer repetitions; table and figure stay as the whole bench left them."""
-    blocked = [one for one in SCENARIOS if proof.is_barred(one, max(RUNS))]
+    blocked = [scenario for scenario in SCENARIOS if proof.is_barred(scenario, max(RUNS))]
     runs = [count for count in RUNS if count >= proof.FEWEST]
     return proof.cases(outcomes(blocked, runs, (0.0, proof.SEEN), QUICK), _again)
 

@@ -54,17 +54,17 @@ def in_process(first: Side, second: Side, distances: Array) -> dict[str, int]:
 
     `distances` are Anderson and Darling's between all runs, the first side's before the second's.
     """
-    one, two = np.concatenate(first), np.concatenate(second)
+    base, changed = np.concatenate(first), np.concatenate(second)
     means = means_of(first), means_of(second)
     found = {
-        "pooled t": student_t(one, two),
-        "pooled KS": kolmogorov_smirnov(one, two),
+        "pooled t": student_t(base, changed),
+        "pooled KS": kolmogorov_smirnov(base, changed),
         "best-fit run": anderson_darling(*best_fit_runs(first, second, distances)),
-        "Mann-Whitney": mann_whitney(one, two),
+        "Mann-Whitney": mann_whitney(base, changed),
         "hyperfine": welch_t(*means),
     }
     # A test of distributions has no side: it is that of the medians. A t has its own.
-    median = float(np.median(two) - np.median(one))
+    median = float(np.median(changed) - np.median(base))
     verdicts = {
         name: int(np.sign(test.statistic if name in SIGNED else median))
         if test and test.p < LEVEL
@@ -82,9 +82,9 @@ def means_of(side: Side) -> Array:
 def best_fit_runs(first: Side, second: Side, distances: Array) -> tuple[Array, Array]:
     """Those of `tare.stats.best_fit`, by distances that are known: it would compute each anew."""
     runs = len(first)
-    one = distances[:runs, :runs].sum(axis=1).argmin()
-    two = distances[runs:, runs:].sum(axis=1).argmin()
-    return first[one], second[two]
+    first_run = distances[:runs, :runs].sum(axis=1).argmin()
+    second_run = distances[runs:, runs:].sum(axis=1).argmin()
+    return first[first_run], second[second_run]
 
 
 def criterion(first: Array, second: Array) -> int:
@@ -160,7 +160,7 @@ def otava(pairs: Sequence[tuple[Array, Array]]) -> list[int]:
         command, input=json.dumps(series), check=True, text=True, stdout=subprocess.PIPE
     ).stdout
     changes: list[list[float]] = json.loads(out)
-    return [0 if not one else 1 if max(one) > 0 else -1 for one in changes]
+    return [0 if not steps else 1 if max(steps) > 0 else -1 for steps in changes]
 
 
 TOOLS: dict[str, tuple[Path, Callable[[Sequence[tuple[Array, Array]]], list[int]]]] = {

@@ -40,9 +40,9 @@ def test_the_best_fit_run_is_the_published_one(seed: int) -> None:
     first, second = sides(0.01, seed, runs=4)
     found = best_fit([*first], [*second])
     assert found is not None
-    one, two = peers.best_fit_runs(first, second, between([*first, *second])["ad"])
-    assert (one == first[found.first]).all()
-    assert (two == second[found.second]).all()
+    base, changed = peers.best_fit_runs(first, second, between([*first, *second])["ad"])
+    assert (base == first[found.first]).all()
+    assert (changed == second[found.second]).all()
 
 
 def test_welch_is_of_runs() -> None:
@@ -54,10 +54,10 @@ def test_welch_is_of_runs() -> None:
 def test_criterion_holds_its_level_on_independent_requests_of_one_process() -> None:
     generator = np.random.default_rng(1)
     runs = 1e6 * np.exp(0.1 * generator.normal(size=(400, 2, 1_000)))
-    alarms = sum(peers.criterion(one, two) != 0 for one, two in runs)
+    alarms = sum(peers.criterion(base, changed) != 0 for base, changed in runs)
     # Its noise threshold of 1 % takes most of what 5 % would be.
     assert alarms <= 400 * 0.05
-    assert all(peers.criterion(one, 1.05 * two) == 1 for one, two in runs[:20])
+    assert all(peers.criterion(base, 1.05 * changed) == 1 for base, changed in runs[:20])
 
 
 @pytest.mark.integration

@@ -25,7 +25,11 @@ Again = Callable[[Outcome], Outcome]
 
 def cases(outcomes: Sequence[Outcome], again: Again) -> list[Case]:
     """The bars' cases. An interleaved block is a block: its scenarios count as blocked ones."""
-    blocked = [one for one in outcomes if one.runs >= FEWEST and one.scenario.design != "unblocked"]
+    blocked = [
+        outcome
+        for outcome in outcomes
+        if outcome.runs >= FEWEST and outcome.scenario.design != "unblocked"
+    ]
     return [_false_alarms(blocked), _pooled(blocked), *_power(blocked, again), _unchanged(blocked)]
 
 
@@ -36,7 +40,7 @@ def is_barred(scenario: Scenario, runs: int) -> bool:
 
 def _false_alarms(blocked: Sequence[Outcome]) -> Case:
     """The worst cell, beside what of so many cells at 5 % the worst may show by chance."""
-    worst = max(blocked, key=lambda one: one.alarms(TARE))
+    worst = max(blocked, key=lambda outcome: outcome.alarms(TARE))
     bound = _bound(worst, len(blocked))
     return Case(
         "false-alarms",
@@ -55,7 +59,7 @@ def _pooled(blocked: Sequence[Outcome]) -> Case:
 
     Chance is that of experiments drawn from these scenarios; it is smaller than in one cell.
     """
-    repetitions = sum(len(one.words) for one in blocked)
+    repetitions = sum(len(outcome.words) for outcome in blocked)
     return Case(
         "false-alarms-pooled",
         TARE,
@@ -70,8 +74,8 @@ def _pooled(blocked: Sequence[Outcome]) -> Case:
 
 def _share(blocked: Sequence[Outcome], method: str) -> float:
     """Of false alarms in all cells together."""
-    alarms = [one.alarms(method) for one in blocked]
-    return float(np.average(alarms, weights=[len(one.words) for one in blocked]))
+    alarms = [outcome.alarms(method) for outcome in blocked]
+    return float(np.average(alarms, weights=[len(outcome.words) for outcome in blocked]))
 
 
 def _bound(outcome: Outcome, cells: int) -> float:
@@ -91,11 +95,11 @@ def _power(blocked: Sequence[Outcome], again: Again) -> Iterator[Case]:
     """
     holding = _holding(blocked)
     for runs in (8, 10):
-        cells = [one for one in blocked if one.runs == runs]
-        rivals = [max(holding, key=lambda name: one.found(name, SEEN)) for one in cells]
+        cells = [cell for cell in blocked if cell.runs == runs]
+        rivals = [max(holding, key=lambda name: cell.found(name, SEEN)) for cell in cells]
         pairs = [
-            (100 * one.found(TARE, SEEN), 100 * one.found(rival, SEEN))
-            for one, rival in zip(cells, rivals, strict=True)
+            (100 * cell.found(TARE, SEEN), 100 * cell.found(rival, SEEN))
+            for cell, rival in zip(cells, rivals, strict=True)
         ]
         at = int(np.argmin([ours - theirs for ours, theirs in pairs]))
         means = np.mean(pairs, axis=0)
@@ -125,12 +129,12 @@ def _power(blocked: Sequence[Outcome], again: Again) -> Iterator[Case]:
 def _holding(blocked: Sequence[Outcome]) -> list[str]:
     """The peers of which is true what is asked of Tare: not too many false alarms in any cell,
     nor in all of them together."""
-    most = _most(sum(len(one.words) for one in blocked))
+    most = _most(sum(len(outcome.words) for outcome in blocked))
     found = [
         name
         for name in blocked[0].verdicts
         if name != TARE
-        and all(one.alarms(name) <= _bound(one, len(blocked)) for one in blocked)
+        and all(outcome.alarms(name) <= _bound(outcome, len(blocked)) for outcome in blocked)
         and _share(blocked, name) <= most
     ]
     if not found:
@@ -146,8 +150,8 @@ def _unchanged(blocked: Sequence[Outcome]) -> Case:
     """Of the experiments without an effect whose interval fits into the budget."""
     words = [
         words[0]
-        for one in blocked
-        for words, width in zip(one.words, one.widths, strict=True)
+        for outcome in blocked
+        for words, width in zip(outcome.words, outcome.widths, strict=True)
         if width <= BUDGET
     ]
     return Case(
@@ -183,9 +187,9 @@ def table(outcomes: Sequence[Outcome]) -> str:
         f"| scenario | runs | {' | '.join(methods)} |",
         f"|---|---|{'---|' * len(methods)}",
     ]
-    for one in outcomes:
-        cells = [_cell(one, name) for name in methods]
-        lines.append(f"| {one.scenario.name} | {one.runs} | {' | '.join(cells)} |")
+    for outcome in outcomes:
+        cells = [_cell(outcome, name) for name in methods]
+        lines.append(f"| {outcome.scenario.name} | {outcome.runs} | {' | '.join(cells)} |")
     return "\n".join([*lines, "", *_words(outcomes)])
 
 
@@ -200,9 +204,9 @@ def _words(outcomes: Sequence[Outcome]) -> Iterator[str]:
     yield ""
     yield f"| scenario | runs | {' | '.join(f'`{word}`' for word in WORDS)} |"
     yield f"|---|---|{'---|' * len(WORDS)}"
-    most = max(one.runs for one in outcomes)
-    for one in outcomes:
-        if one.runs == most:
-            said = [words[0] for words in one.words]
+    most = max(outcome.runs for outcome in outcomes)
+    for outcome in outcomes:
+        if outcome.runs == most:
+            said = [words[0] for words in outcome.words]
             shares = " | ".join(f"{100 * said.count(word) / len(said):.0f}" for word in WORDS)
-            yield f"| {one.scenario.name} | {one.runs} | {shares} |"
+            yield f"| {outcome.scenario.name} | {outcome.runs} | {shares} |"

@@ -51,7 +51,7 @@ def cases(outcomes: Sequence[Outcome]) -> list[Case]:
 
 def held(name: str, *outcomes: Outcome) -> bool:
     both = [*outcomes, *(outcome(runs=10) for _ in range(1))]
-    case = next(one for one in cases(both) if one.name == name)
+    case = next(case for case in cases(both) if case.name == name)
     return read_bars("verdict")[name].met(case)
 
 
@@ -82,7 +82,7 @@ def test_what_is_a_little_too_much_everywhere_is_no_rival() -> None:
         for name in names
         for runs in (8, 10)
     ]
-    (case,) = [one for one in cases(cells) if one.name == "power-8"]
+    (case,) = [case for case in cases(cells) if case.name == "power-8"]
     assert f"liar {len(names)}" in case.note
 
 
@@ -91,7 +91,7 @@ def test_the_worst_scenario_has_the_bar_of_all(power: float, met: bool) -> None:
     cells = [outcome(), outcome(scenario=Scenario("the hard one"), tare=(0.0, power))]
     assert held("power-8", *cells)
     assert held("power-8-worst", *cells) is met
-    (worst,) = [one for one in cases([*cells, outcome(runs=10)]) if one.name == "power-8-worst"]
+    (worst,) = [case for case in cases([*cells, outcome(runs=10)]) if case.name == "power-8-worst"]
     assert "the hard one" in worst.note
 
 
@@ -99,7 +99,7 @@ def test_the_worst_scenario_has_the_bar_of_all(power: float, met: bool) -> None:
 def test_the_worst_scenario_is_judged_by_further_experiments(power: float, met: bool) -> None:
     cells = [outcome(tare=(0.0, 0.7)), outcome(runs=10)]
     found = proof.cases(cells, lambda cell: replace(cell, verdicts=outcome((0.0, power)).verdicts))
-    worst = next(one for one in found if one.name == "power-8-worst")
+    worst = next(case for case in found if case.name == "power-8-worst")
     assert read_bars("verdict")[worst.name].met(worst) is met
 
 
@@ -109,7 +109,7 @@ def test_power_is_held_against_the_best_that_keeps_its_level(power: float, met: 
 
 
 def test_what_raises_false_alarms_is_no_rival() -> None:
-    (case,) = [one for one in cases([outcome(), outcome(runs=10)]) if one.name == "power-8"]
+    (case,) = [case for case in cases([outcome(), outcome(runs=10)]) if case.name == "power-8"]
     assert case.peer_values == [80]
     assert "honest 1" in case.note
 
@@ -118,7 +118,7 @@ def test_what_raises_false_alarms_is_no_rival() -> None:
 def test_unchanged_is_asked_where_the_interval_fits_into_the_budget(word: str, met: bool) -> None:
     blind = [outcome(word="inconclusive", width=width) for width in (0.031, np.nan)]
     outcomes = [outcome(word=word), outcome(runs=10, word=word), *blind]
-    (case,) = [one for one in cases(outcomes) if one.name == "unchanged"]
+    (case,) = [case for case in cases(outcomes) if case.name == "unchanged"]
     assert read_bars("verdict")["unchanged"].met(case) is met
     assert case.note.startswith(f"{2 * REPETITIONS} ")
 
@@ -143,8 +143,10 @@ def test_what_is_not_installed_is_said(
 @pytest.mark.exhaustive
 def test_a_cell_is_the_same_whenever_it_is_computed() -> None:
     task = Task(SCENARIOS[0], 6, EFFECTS, CHUNK, CHUNK + 2)
-    one, again = carried_out(task), carried_out(task)
-    assert one.words == again.words
-    assert all((one.verdicts[name] == again.verdicts[name]).all() for name in one.verdicts)
-    assert [len(words) for words in one.words] == [len(EFFECTS)] * 2
-    assert (one.verdicts[TARE] == 1).tolist() == [[w == "slower" for w in ws] for ws in one.words]
+    first, again = carried_out(task), carried_out(task)
+    assert first.words == again.words
+    assert all((first.verdicts[name] == again.verdicts[name]).all() for name in first.verdicts)
+    assert [len(words) for words in first.words] == [len(EFFECTS)] * 2
+    assert (first.verdicts[TARE] == 1).tolist() == [
+        [w == "slower" for w in ws] for ws in first.words
+    ]

@@ -31,7 +31,7 @@ def cases() -> list[Case]:
     into the budget."""
     done = read()
     sharp = able(done)
-    unchanged = sum(one["verdict"] == "unchanged" for one in sharp)
+    unchanged = sum(experiment["verdict"] == "unchanged" for experiment in sharp)
     return [
         Case("experiments-nginx", TARE, "", "experiments", [len(done)], note=_measured(done)),
         *(_false_alarms(name, found) for name, found in alarmed(done).items()),
@@ -75,16 +75,20 @@ def table() -> str:
     for name, saw in found.items():
         share = 100 * sum(saw) / len(saw)
         lines.append(f"| {name} | {len(saw)} | {sum(saw)} | {share:.1f} % | {_interval(saw)} |")
-    none = not any("peers" in one for one in done)
+    none = not any("peers" in experiment for experiment in done)
     told = "the peers, whom the series was carried out without" if none else absent(found)
     return "\n".join([*lines, "", f"Not in the table: {told}."] if told else lines)
 
 
 def alarmed(done: Experiments) -> dict[str, list[bool]]:
     """By method, whether it saw what is not there, of every experiment that it judged."""
-    found = {TARE: [one["verdict"] in ALARMS for one in done]}
+    found = {TARE: [experiment["verdict"] in ALARMS for experiment in done]}
     for name in ABOUT:
-        judged = [one["peers"][name] != 0 for one in done if name in one.get("peers", ())]
+        judged = [
+            experiment["peers"][name] != 0
+            for experiment in done
+            if name in experiment.get("peers", ())
+        ]
         if judged:
             found[name] = judged
     return found
@@ -97,11 +101,11 @@ def alarms(done: Experiments) -> int:
 
 def able(done: Experiments) -> Experiments:
     """Those whose 95 % interval is no wider than the budget."""
-    widths = [one.get("width") for one in done]
+    widths = [experiment.get("width") for experiment in done]
     return [
-        one
-        for one, width in zip(done, widths, strict=True)
-        if width is not None and width <= one["budget"]
+        experiment
+        for experiment, width in zip(done, widths, strict=True)
+        if width is not None and width <= experiment["budget"]
     ]
 
 

@@ -21,7 +21,7 @@ def judged(folder: Path) -> dict[str, int]:
     first, second = sides(folder)
     found = peers.in_process(first, second, between([*first, *second], ("ad",))["ad"])
     means = peers.means_of(first), peers.means_of(second)
-    return found | {name: one for name, (one,) in peers.programs([means]).items()}
+    return found | {name: word for name, (word,) in peers.programs([means]).items()}
 
 
 def sides(folder: Path) -> tuple[list[Array], list[Array]]:

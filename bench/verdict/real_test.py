@@ -16,7 +16,7 @@ def found(words: dict[str, int], width: float | None = 0.02) -> list[dict[str, o
 
 def cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *done: dict[str, object]) -> list[float]:
     file = tmp_path / "alike.jsonl"
-    file.write_text("".join(json.dumps(one) + "\n" for one in done))
+    file.write_text("".join(json.dumps(experiment) + "\n" for experiment in done))
     monkeypatch.setattr(real, "FOUND", file)
     count, *alarms, unchanged = real.cases()
     bars = read_bars("verdict")
@@ -38,8 +38,8 @@ def test_peers_stand_beside_it_for_the_experiments_that_they_judged(
 ) -> None:
     old = found({"unchanged": 60})
     new = [
-        one | {"peers": {"pooled t": (number < 20) - (number > 37), "hyperfine": 0}}
-        for number, one in enumerate(found({"unchanged": 40}))
+        experiment | {"peers": {"pooled t": (number < 20) - (number > 37), "hyperfine": 0}}
+        for number, experiment in enumerate(found({"unchanged": 40}))
     ]
     # Tare, pooled t, hyperfine; unchanged.
     assert cases(tmp_path, monkeypatch, *old, *new) == [0, 55, 0, 100]

@@ -20,7 +20,7 @@ from bench.verdict.seen import experiment
 from numpy.random import Generator
 from scipy.signal import lfilter
 
-from tare.samples.model import Conduct, Experiment, Run
+from tare.samples.model import Experiment, LoadStats, Run
 from tare.verdict import judge
 from tare.verdict.rules import rules
 
@@ -113,7 +113,7 @@ def _slow_crash(generator: Generator) -> Experiment:
 def _timed_out(generator: Generator) -> Experiment:
     """The slowest 0.6 % of the requests of one condition fail."""
     runs = [list(1e6 * np.exp(generator.normal(0, 0.3, (8, 4_000)))) for _ in range(2)]
-    runs[1] = [one[one < np.sort(one)[-FAILING]] for one in runs[1]]
+    runs[1] = [run[run < np.sort(run)[-FAILING]] for run in runs[1]]
     of = experiment(runs, "blocked", primary="p99", with_distances=False)
 
     def failing(run: Run) -> Run:
@@ -159,7 +159,7 @@ def _clocks(generator: Generator) -> Experiment:
 
     def skewed(run: Run) -> Run:
         late = 1.05 if run.condition != of.baseline else 1.0
-        return replace(_scaled(run, late), conduct=Conduct(clock_error_ns=error))
+        return replace(_scaled(run, late), load_stats=LoadStats(clock_error_ns=error))
 
     return _changed(of, skewed)
 
@@ -170,8 +170,8 @@ def _load(generator: Generator) -> Experiment:
 
     def relieved(run: Run) -> Run:
         if run.condition == of.baseline:
-            return replace(run, conduct=Conduct(arrivals=100.0, others=1.0))
-        return replace(_scaled(run, 0.9), conduct=Conduct(arrivals=80.0, others=0.6))
+            return replace(run, load_stats=LoadStats(arrivals=100.0, others=1.0))
+        return replace(_scaled(run, 0.9), load_stats=LoadStats(arrivals=80.0, others=0.6))
 
     return _changed(of, relieved)
 
@@ -240,7 +240,7 @@ def traps() -> list[Trap]:
 def without(names: str) -> Iterator[None]:
     """Verdicts as if there were no such rules. Raises ValueError if there are none."""
     every, named = rules.RULES, names.split(", ")
-    rules.RULES = tuple(one for one in every if one.reason.__name__ not in named)
+    rules.RULES = tuple(rule for rule in every if rule.reason.__name__ not in named)
     try:
         if len(rules.RULES) != len(every) - len(named):
             raise ValueError(f"no rules have the reasons '{names}'")
@@ -276,7 +276,7 @@ def prevented(task: tuple[Trap, int]) -> Prevented:
 
 
 def _words(experiments: Sequence[Experiment]) -> list[str]:
-    return [judge(one).comparisons[0].verdict for one in experiments]
+    return [judge(drawn).comparisons[0].verdict for drawn in experiments]
 
 
 def _share(of: int, hits: Iterator[bool] | list[bool]) -> float:
@@ -294,9 +294,9 @@ def table(found: Sequence[Prevented], repetitions: int) -> str:
         "|---|---|---:|---:|---:|",
     ]
     lines += [
-        f"| `{one.trap.rule}` | {one.trap.what} | {one.wrong:.0f} | {one.wrong_without:.0f} |"
-        f" {one.lost:.0f} |"
-        for one in found
+        f"| `{outcome.trap.rule}` | {outcome.trap.what} | {outcome.wrong:.0f} |"
+        f" {outcome.wrong_without:.0f} | {outcome.lost:.0f} |"
+        for outcome in found
     ]
     return "\n".join(lines)
 

@@ -11,7 +11,7 @@ VERDICTS = {"changed", "unchanged", "shape_changed", "undecided"}
 
 def test_every_rule_that_forbids_verdicts_has_a_trap() -> None:
     forbidding = {rule.reason.__name__ for rule in rules.RULES} - VERDICTS
-    assert {one for trap in rule_proof.traps() for one in trap.rule.split(", ")} == forbidding
+    assert {reason for trap in rule_proof.traps() for reason in trap.rule.split(", ")} == forbidding
 
 
 def test_a_rule_is_left_out_for_a_while() -> None:
@@ -28,6 +28,6 @@ def test_a_rule_is_left_out_for_a_while() -> None:
 
 
 def test_a_late_clock_makes_verdicts_wrong_without_its_rule() -> None:
-    (trap,) = (one for one in rule_proof.traps() if one.rule == "by_clock")
+    (trap,) = (trap for trap in rule_proof.traps() if trap.rule == "by_clock")
     found = rule_proof.prevented((trap, 4))
     assert (found.wrong, found.wrong_without, found.lost) == (0, 100, 0)

@@ -25,18 +25,18 @@ def medians(scenario: Scenario, tries: int, runs: int = 6) -> Array:
     return np.log(np.median(drawn, axis=3) / TYPICAL_NS)
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda one: one.name)
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_every_scenario_gives_latencies(scenario: Scenario) -> None:
-    one, again, other = (draw(scenario, 3, np.random.default_rng(seed)) for seed in (1, 1, 2))
-    assert one.shape == (2 if scenario.design == "unblocked" else 3, 3, REQUESTS)
-    assert np.isfinite(one).all()
-    assert (one > 0).all()
-    assert (one == again).all()
-    assert not (one == other).any()
+    latencies, again, other = (draw(scenario, 3, np.random.default_rng(seed)) for seed in (1, 1, 2))
+    assert latencies.shape == (2 if scenario.design == "unblocked" else 3, 3, REQUESTS)
+    assert np.isfinite(latencies).all()
+    assert (latencies > 0).all()
+    assert (latencies == again).all()
+    assert not (latencies == other).any()
 
 
 def test_names_are_told_apart() -> None:
-    assert len({one.name for one in SCENARIOS}) == len(SCENARIOS)
+    assert len({scenario.name for scenario in SCENARIOS}) == len(SCENARIOS)
 
 
 def test_runs_scatter_as_said() -> None:
@@ -73,7 +73,10 @@ def test_a_tail_is_heavy_and_two_modes_are_two() -> None:
         shape: draw(Scenario("", shape=shape, run=0.0, drift=0.0), 6, np.random.default_rng(1))
         for shape in get_args(Shape)
     }
-    tails = {name: np.quantile(one, 0.999) / np.median(one) for name, one in shapes.items()}
+    tails = {
+        name: np.quantile(latencies, 0.999) / np.median(latencies)
+        for name, latencies in shapes.items()
+    }
     assert tails["normal"] < 1.5
     assert tails["heavy"] > 4
     between = np.mean((shapes["bimodal"] > 1.2e6) & (shapes["bimodal"] < 1.3e6))

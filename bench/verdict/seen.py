@@ -110,8 +110,8 @@ def _from(
     for block in range(max(map(len, runs))):
         for place, condition in enumerate(runs):
             if block < len(condition):
-                one, cut = condition[block], first[place][block]
-                found.append(_summary(one, cut, NAMES[place], block, len(found)))
+                run, cut = condition[block], first[place][block]
+                found.append(_summary(run, cut, NAMES[place], block, len(found)))
     return Experiment(
         tuple(found),
         BASELINE,
@@ -121,9 +121,9 @@ def _from(
     )
 
 
-def _summary(one: _Run, cut: int, condition: str, block: int, number: int) -> Run:
-    kept = one.latencies[cut:]
-    at = dict(zip(SHAPE, _quantiles(kept, one.step).tolist(), strict=True))
+def _summary(run: _Run, cut: int, condition: str, block: int, number: int) -> Run:
+    kept = run.latencies[cut:]
+    at = dict(zip(SHAPE, _quantiles(kept, run.step).tolist(), strict=True))
     return Run(
         environment=PLACE[0],
         condition=condition,
@@ -136,11 +136,11 @@ def _summary(one: _Run, cut: int, condition: str, block: int, number: int) -> Ru
         started_ns=None,
         summaries={name: at[q] for name, q in METRICS.items()} | {"mean": float(kept.mean())},
         quantiles=at,
-        steadiness=None if one.went is None else one.went.kind,
-        worth=None if one.went is None else one.went.worth,
-        step_ns=one.step,
-        drift=drift(one.batches, one.edges, cut),
-        beginning=Beginning(cut / one.latencies.size, float(one.latencies[:cut].mean()))
+        steadiness=None if run.went is None else run.went.kind,
+        worth=None if run.went is None else run.went.worth,
+        step_ns=run.step,
+        drift=drift(run.batches, run.edges, cut),
+        beginning=Beginning(cut / run.latencies.size, float(run.latencies[:cut].mean()))
         if cut
         else None,
     )

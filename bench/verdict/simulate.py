@@ -114,14 +114,17 @@ def carried_out(task: Task) -> Outcome:
             )
             means.append((latencies[0].mean(axis=1), latencies[1].mean(axis=1)))
     for name, found in peers.programs(means).items():
-        for one, verdict in zip(verdicts, found, strict=True):
-            one[name] = verdict
+        for numbers, verdict in zip(verdicts, found, strict=True):
+            numbers[name] = verdict
     shape = (task.last - task.first, len(task.effects))
     return Outcome(
         task.scenario,
         task.runs,
         task.effects,
-        {name: np.array([one[name] for one in verdicts]).reshape(shape) for name in verdicts[0]},
+        {
+            name: np.array([numbers[name] for numbers in verdicts]).reshape(shape)
+            for name in verdicts[0]
+        },
         tuple(tuple(words[at : at + shape[1]]) for at in range(0, len(words), shape[1])),
         np.array(widths),
     )

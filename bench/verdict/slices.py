@@ -138,26 +138,31 @@ def told(lengths: Sequence[Length], blocks: int) -> str:
         " | detectable, all slices | left out |",
         "|---|---|---|---|---|---|---|",
     ]
-    for one in lengths:
-        numbers = (one.spread, _mde(one.spread), one.spread_of_all, _mde(one.spread_of_all))
+    for length in lengths:
+        numbers = (
+            length.spread,
+            _mde(length.spread),
+            length.spread_of_all,
+            _mde(length.spread_of_all),
+        )
         first, *rest = (f"{100 * number:.2f} %" for number in numbers)
-        low, high = one.interval
-        cells = [one.name, first, f"{100 * low:.2f} to {100 * high:.2f} %", *rest]
-        lines.append(f"| {' | '.join(cells)} | {100 * one.left_out:.0f} % |")
+        low, high = length.interval
+        cells = [length.name, first, f"{100 * low:.2f} to {100 * high:.2f} %", *rest]
+        lines.append(f"| {' | '.join(cells)} | {100 * length.left_out:.0f} % |")
     return "\n".join(lines)
 
 
 def draw(lengths: Sequence[Length], machine: str) -> None:
     """The figure of docs/internals/run.md; the band is the 95 % interval."""
-    seconds = [LENGTHS[one.name] for one in lengths]
-    out, every = [one.spread for one in lengths], [one.spread_of_all for one in lengths]
-    ends = [[one.interval[side] for one in lengths] for side in (0, 1)]
+    seconds = [LENGTHS[length.name] for length in lengths]
+    out, every = [length.spread for length in lengths], [length.spread_of_all for length in lengths]
+    ends = [[length.interval[side] for length in lengths] for side in (0, 1)]
     titles = ("standard deviation of the difference", f"least difference that {JUDGED} blocks find")
     kinds = ((out, SERIES[2], "hit slices left out"), (every, SERIES[1], "all slices"))
     panels = []
     conversions: list[Callable[[float], float]] = [float, _mde]
     for title, of in zip(titles, conversions, strict=True):
-        shown = [of(one) for one in (*out, *every, *ends[0], *ends[1])]
+        shown = [of(deviation) for deviation in (*out, *every, *ends[0], *ends[1])]
         panel = Panel(
             x=Scale(
                 seconds[0] / 1.3,
@@ -169,10 +174,10 @@ def draw(lengths: Sequence[Length], machine: str) -> None:
             title=title,
             x_title="length of a slice; blue: hit slices left out, orange: all slices",
         )
-        low, high = ([of(one) for one in end] for end in ends)
+        low, high = ([of(bound) for bound in end] for end in ends)
         panel.add(Band(seconds, low, high, SERIES[2], 0.18))
         for values, colour, _ in kinds:
-            panel.add(Line(seconds, [of(one) for one in values], colour, dots=3))
+            panel.add(Line(seconds, [of(deviation) for deviation in values], colour, dots=3))
         panels.append(panel)
     label = f"Two equal servers, {machine}: blue {kinds[0][2]}, orange {kinds[1][2]}"
     drawn = svg(Figure(panels, 300, 2), LAYOUTS[0], label)

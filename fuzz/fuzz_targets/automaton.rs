@@ -79,8 +79,8 @@ fuzz_target!(|input: Input<'_>| {
 
 fn compare(view: View<'_>, keywords: &[Keyword<'_>], text: &[u8]) {
     let mut found = Vec::new();
-    let end = view.matches(ROOT, text, |one| {
-        found.push((one.end, one.keyword as usize));
+    let end = view.matches(ROOT, text, |hit| {
+        found.push((hit.end, hit.keyword as usize));
         ControlFlow::Continue(())
     });
     let mut expected = Vec::new();

@@ -450,9 +450,9 @@ fn tcp() -> Option<[c_int; 2]> {
     use std::net::{TcpListener, TcpStream};
     use std::os::fd::IntoRawFd;
     let listener = TcpListener::bind("127.0.0.1:0").ok()?;
-    let one = TcpStream::connect(listener.local_addr().ok()?).ok()?;
-    let (other, _) = listener.accept().ok()?;
-    let ends = [one, other].map(|end| {
+    let client = TcpStream::connect(listener.local_addr().ok()?).ok()?;
+    let (accepted, _) = listener.accept().ok()?;
+    let ends = [client, accepted].map(|end| {
         end.set_nonblocking(true).expect("it is a socket");
         end.into_raw_fd()
     });

@@ -190,7 +190,7 @@ fuzz_target!(|data: &[u8]| {
             Kind::Events => {
                 let Ok(events) = Events::of(&block) else { continue };
                 let Ok(items) = events.items() else { continue };
-                read.push(items.iter().filter(|one| matches!(one, Item::Event(_))).count() as u32);
+                read.push(items.iter().filter(|item| matches!(item, Item::Event(_))).count() as u32);
             }
             Kind::Clock => drop(Clock::read(&block.content)),
             Kind::Channels => drop(serde_json::from_slice::<Channels>(&block.content)),

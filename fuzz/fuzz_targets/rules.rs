@@ -9,7 +9,9 @@ use tare_hook_segment::LONGEST;
 fuzz_target!(|text: &str| {
     match Rules::parse("rules.toml", text) {
         Ok(rules) => {
-            assert!(rules.keywords.iter().all(|one| (1..=LONGEST).contains(&one.text.len())));
+            assert!(
+                rules.keywords.iter().all(|keyword| (1..=LONGEST).contains(&keyword.text.len()))
+            );
         }
         Err(failure) => {
             let line = failure.to_string();

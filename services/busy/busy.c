@@ -59,10 +59,10 @@ static void log_events(tare_log_channel begin, tare_log_channel end, uint64_t ev
 }
 
 static int listener(const char *ip, const char *port) {
-    int one = 1, fd = socket(AF_INET, SOCK_STREAM, 0);
+    int enabled = 1, fd = socket(AF_INET, SOCK_STREAM, 0);
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(atoi(port))};
     must(inet_pton(AF_INET, ip, &address.sin_addr) == 1, ip);
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &enabled, sizeof enabled);
     must(bind(fd, (struct sockaddr *)&address, sizeof address) == 0, "bind");
     must(listen(fd, 1024) == 0, "listen");
     return fd;
@@ -73,7 +73,7 @@ int main(int argc, char **argv) {
     uint64_t wait_ns = 1000 * number("BUSY_WAIT_US", "microseconds");
     uint64_t events = number("BUSY_LOG_EVENTS", "events");
     tare_log_channel begin = tare_log_open("work>"), end = tare_log_open("work<");
-    int door = listener(argv[1], argv[2]), poll = epoll_create1(0), one = 1;
+    int door = listener(argv[1], argv[2]), poll = epoll_create1(0), enabled = 1;
     struct epoll_event event = {.events = EPOLLIN, .data.fd = door}, ready[64];
     must(epoll_ctl(poll, EPOLL_CTL_ADD, door, &event) == 0, "epoll_ctl");
     for (;;) {
@@ -84,7 +84,7 @@ int main(int argc, char **argv) {
             if (fd == door) {
                 int client = accept4(door, NULL, NULL, SOCK_NONBLOCK);
                 if (client < 0) continue; // it has gone already
-                setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+                setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &enabled, sizeof enabled);
                 event = (struct epoll_event){.events = EPOLLIN, .data.fd = client};
                 must(epoll_ctl(poll, EPOLL_CTL_ADD, client, &event) == 0, "epoll_ctl");
                 continue;

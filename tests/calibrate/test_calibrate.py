@@ -108,19 +108,23 @@ class Finished:
 
     def detection(self, statistic: str) -> dict[str, Any]:
         detections = self.answer["requests"]["request"]["detections"]
-        found: dict[str, Any] = next(one for one in detections if one["statistic"] == statistic)
+        found: dict[str, Any] = next(
+            detection for detection in detections if detection["statistic"] == statistic
+        )
         return found
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory, busy: Path) -> Finished:
-    one = calibration(tmp_path_factory.mktemp("calibration"), busy, "BUSY_WAIT_US")
-    process = one.start("--out", str(one.result))
+    interrupted = calibration(tmp_path_factory.mktemp("calibration"), busy, "BUSY_WAIT_US")
+    process = interrupted.start("--out", str(interrupted.result))
     try:
 
         def has_a_run() -> bool:
             assert process.poll() is None, process.communicate()
-            return (one.result / "request/samples").is_dir() and bool(one.manifest["runs"])
+            return (interrupted.result / "request/samples").is_dir() and bool(
+                interrupted.manifest["runs"]
+            )
 
         wait_for(has_a_run, "the first run")
         os.killpg(process.pid, signal.SIGINT)  # what a terminal does
@@ -128,14 +132,14 @@ def finished(tmp_path_factory: pytest.TempPathFactory, busy: Path) -> Finished:
     finally:
         process.kill()
     assert process.returncode == 130, errors
-    kept = one.manifest["runs"]
+    kept = interrupted.manifest["runs"]
     # It goes on as it was begun, whatever the plan asks for by now.
     asked = {"blocks = 6": "blocks = 9", '"20ms"]': '"1ms"]', "repetitions = 1": "repetitions = 4"}
     for begun, now in asked.items():
-        one.plan.write_text(one.plan.read_text().replace(begun, now))
-    code, out, more = one.run("--resume", str(one.result))
+        interrupted.plan.write_text(interrupted.plan.read_text().replace(begun, now))
+    code, out, more = interrupted.run("--resume", str(interrupted.result))
     assert code == 0, more
-    return Finished(one, errors, kept, out)
+    return Finished(interrupted, errors, kept, out)
 
 
 def test_ctrl_c_says_how_to_go_on_and_nothing_is_measured_twice(finished: Finished) -> None:
@@ -237,27 +241,27 @@ def test_what_cannot_be_kept_is_told_after_everything_was_printed(finished: Fini
 
 @pytest.mark.exhaustive
 def test_a_service_that_ignores_the_delay_has_no_limits(tmp_path: Path, busy: Path) -> None:
-    one = calibration(tmp_path, busy, "SOMETHING_ELSE")
-    code, out, errors = one.run("--out", str(one.result))
+    attempt = calibration(tmp_path, busy, "SOMETHING_ELSE")
+    code, out, errors = attempt.run("--out", str(attempt.result))
     assert (code, out) == (1, "")
     last = errors.splitlines()[-1]
     assert last.startswith("tare: the service does not follow the delay: 20.0 ms more changed")
-    assert not one.state.exists()
-    assert len(one.manifest["runs"]) == 6 * 3
+    assert not attempt.state.exists()
+    assert len(attempt.manifest["runs"]) == 6 * 3
 
 
 def test_a_service_that_never_starts_is_told_with_its_last_words(tmp_path: Path) -> None:
     program = tmp_path / "broken"
     program.write_text("#!/bin/sh\necho no such jar >&2\nexit 1\n")
     program.chmod(0o755)
-    one = calibration(tmp_path, program, "BUSY_WAIT_US")
-    code, out, errors = one.run("--out", str(one.result))
+    attempt = calibration(tmp_path, program, "BUSY_WAIT_US")
+    code, out, errors = attempt.run("--out", str(attempt.result))
     assert (code, out) == (1, "")
     assert errors.splitlines()[-1].startswith(
         "tare: the baseline '0us' failed in the first block: exited with code 1 before it was"
-        f" ready: no such jar; see {one.result}/request/logs/block=1/0us.log; "
+        f" ready: no such jar; see {attempt.result}/request/logs/block=1/0us.log; "
     )
-    assert len(one.manifest["runs"]) == 3
+    assert len(attempt.manifest["runs"]) == 3
 
 
 @pytest.mark.parametrize("value", ["-1", "1000001", "soon", "", "1 "])
@@ -277,8 +281,8 @@ def test_the_service_refuses_any_other_value_in_one_line(busy: Path, value: str)
 def test_the_plan_of_the_shop_has_large_and_small_payments() -> None:
     plan = load(ROOT / "plans/calibration.toml")
     large, small = calibrations(plan, Extent([0, 50_000], repetitions=1, blocks=6))
-    for one, times in ((large, "18"), (small, "0")):
-        assert f"SHOP_LINPACK2_TIMES={times} SHOP_SLEEP_US=0" in one.service
+    for planned, times in ((large, "18"), (small, "0")):
+        assert f"SHOP_LINPACK2_TIMES={times} SHOP_SLEEP_US=0" in planned.service
 
 
 @pytest.mark.parametrize("name", ["calibrate-busy", "calibrate-hello"])

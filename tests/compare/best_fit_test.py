@@ -32,7 +32,9 @@ def durations(tmp_path: Path) -> dict[tuple[str, str], list[list[int]]]:
             rows = ["start_us,took_us,span"]
             for at, span in enumerate(SPANS):
                 typical = 2_000 * (1 + at) * factor * generator.normal(1, 0.03)
-                times = [round(one) for one in typical * generator.gamma(50, 1 / 50, REQUESTS)]
+                times = [
+                    round(time_us) for time_us in typical * generator.gamma(50, 1 / 50, REQUESTS)
+                ]
                 found.setdefault((condition, span), []).append(times)
                 starts = 1_700_000_000_000_000 + np.arange(REQUESTS) * 10_000 + 5_000 * at
                 rows += [
@@ -42,10 +44,10 @@ def durations(tmp_path: Path) -> dict[tuple[str, str], list[list[int]]]:
     return found
 
 
-def anderson_darling(one: list[int], two: list[int]) -> float:
+def anderson_darling(first: list[int], second: list[int]) -> float:
     with catch_warnings():
         simplefilter("ignore")
-        return float(stats.anderson_ksamp([one, two], variant="midrank").statistic)
+        return float(stats.anderson_ksamp([first, second], variant="midrank").statistic)
 
 
 def test_the_algorithm_of_the_thesis(
@@ -55,27 +57,30 @@ def test_the_algorithm_of_the_thesis(
     columns = ["--columns", "start=start_us,duration=took_us,span=span"]
     method = ["--method", "published-bestfit", "--warmup", str(DROPPED)]
     answer = json.loads(compare(*names, *columns, *method, "--json"))
-    assert [one["span"] for one in answer["published"]] == [*SPANS]
-    assert {one["role"] for one in answer["comparisons"]} == {"primary", "exploratory"}
-    for one in answer["published"]:
+    assert [published["span"] for published in answer["published"]] == [*SPANS]
+    assert {comparison["role"] for comparison in answer["comparisons"]} == {
+        "primary",
+        "exploratory",
+    }
+    for published in answer["published"]:
         best = []
         for condition in ("bare", "container"):
-            runs = [run[DROPPED:] for run in durations[condition, one["span"]]]
+            runs = [run[DROPPED:] for run in durations[condition, published["span"]]]
             sums = [
                 sum(anderson_darling(mine, other) for other in runs if other is not mine)
                 for mine in runs
             ]
             best.append((int(np.argmin(sums)), runs))
         (first, theirs), (second, ours) = best
-        assert (one["baseline_run"], one["condition_run"]) == (first + 1, second + 1)
+        assert (published["baseline_run"], published["condition_run"]) == (first + 1, second + 1)
         a, b = theirs[first], ours[second]
-        assert one["anderson_darling"] == pytest.approx(anderson_darling(a, b))
-        assert one["kolmogorov_smirnov"] == pytest.approx(stats.ks_2samp(a, b).statistic)
+        assert published["anderson_darling"] == pytest.approx(anderson_darling(a, b))
+        assert published["kolmogorov_smirnov"] == pytest.approx(stats.ks_2samp(a, b).statistic)
         siblings = [anderson_darling(a, run) for run in theirs if run is not a]
-        assert one["among_baseline"] == pytest.approx(max(siblings))
+        assert published["among_baseline"] == pytest.approx(max(siblings))
         for name, side in product(("p50", "p75", "p90", "p95", "p99", "p100"), (0, 1)):
             expected = 1_000 * np.percentile((a, b)[side], int(name[1:]))
-            assert one["percentiles_ns"][name][side] == pytest.approx(expected)
+            assert published["percentiles_ns"][name][side] == pytest.approx(expected)
 
 
 def test_people_see_it_beside_the_verdict(

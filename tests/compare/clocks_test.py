@@ -53,12 +53,12 @@ def test_the_path_of_clocks_that_differ_is_the_path_of_equal_clocks(
         json.loads(in_process.tare("compare", old, new, "--json").stdout) for new in (equal, late)
     ]
     equal_path, path = (
-        {part["span"]: part["critical_ns"]["condition"] for part in one["traces"][0]["parts"]}
-        for one in found
+        {part["span"]: part["critical_ns"]["condition"] for part in answer["traces"][0]["parts"]}
+        for answer in found
     )
     assert len(path) == 3
     assert path == pytest.approx(equal_path, abs=2)
-    told = [[line for line in one["warnings"] if "the clock of" in line] for one in found]
+    told = [[line for line in answer["warnings"] if "the clock of" in line] for answer in found]
     assert told[0] == []
     (line,) = told[1]
     assert f"the clock of 'bank' is 3 ms {word} the clock of 'shop' (calls: 40)" in line

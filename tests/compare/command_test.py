@@ -45,7 +45,10 @@ def test_pairs_see_what_is_lost_between_unpaired_runs(files: dict[str, str]) -> 
     assert answers["--paired",]["verdict"] == "slower"
     assert answers["--paired",]["effect"]["relative"] == pytest.approx(0.1, abs=0.01)
     assert answers["--paired",]["p"] == 2 / 2**RUNS
-    widths = [one["interval"]["high"] - one["interval"]["low"] for one in answers.values()]
+    widths = [
+        comparison["interval"]["high"] - comparison["interval"]["low"]
+        for comparison in answers.values()
+    ]
     assert widths[0] > 3 * widths[1]
 
 
@@ -78,12 +81,12 @@ def test_the_same_condition_twice_costs_no_certainty(files: dict[str, str]) -> N
 
 
 def test_the_published_test_of_unequal_sizes_is_students(files: dict[str, str]) -> None:
-    two = files["plain"]
-    one = files["hook"].split(",", maxsplit=1)[0]
-    done = tare("--baseline", two, one, "--method", "published-t", "--json")
+    plain = files["plain"]
+    hook = files["hook"].split(",", maxsplit=1)[0]
+    done = tare("--baseline", plain, hook, "--method", "published-t", "--json")
     result = json.loads(done.stdout)
     published = result["published"]
-    assert published["n"] == len(two.split(",")) * published["n_condition"]
+    assert published["n"] == len(plain.split(",")) * published["n_condition"]
     assert any("defined for equally many requests" in warning for warning in result["warnings"])
 
 

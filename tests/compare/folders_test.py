@@ -26,9 +26,9 @@ def answer(*arguments: object, code: int = 0, **variables: str) -> dict[str, Any
 
 def primary(judged: dict[str, Any]) -> list[tuple[str, str, str]]:
     return [
-        (one["baseline"], one["condition"], one["verdict"])
-        for one in judged["comparisons"]
-        if one["role"] == "primary"
+        (comparison["baseline"], comparison["condition"], comparison["verdict"])
+        for comparison in judged["comparisons"]
+        if comparison["role"] == "primary"
     ]
 
 
@@ -70,7 +70,9 @@ def test_each_condition_stands_against_itself(results: tuple[Path, Path]) -> Non
     plain, hook = primary(judged)
     assert plain[:2] == ("plain@old", "plain@new")
     assert hook == ("hook@old", "hook@new", "slower")
-    hooked = next(one for one in judged["comparisons"] if one["condition"] == "hook@new")
+    hooked = next(
+        comparison for comparison in judged["comparisons"] if comparison["condition"] == "hook@new"
+    )
     assert hooked["effect"]["relative"] == pytest.approx(1.5 / 1.06 - 1, abs=0.1)
     # Unpaired runs and two primary comparisons; the old folder's budget.
     assert hooked["p_adjusted"] == pytest.approx(2 * hooked["p"])
@@ -211,9 +213,9 @@ def test_a_folder_without_the_right_to_it(
 
 def test_nothing_in_common_is_said(tmp_path: Path) -> None:
     made: dict[str, Any] = {"requests": 50, "invalid": (), "blocks": 1}
-    one = Synthetic(effects={"a": 0, "b": 0}, **made).write(tmp_path / "one")
-    two = Synthetic(effects={"c": 0, "d": 0}, **made).write(tmp_path / "two")
-    done = tare(one, two)
+    first = Synthetic(effects={"a": 0, "b": 0}, **made).write(tmp_path / "one")
+    second = Synthetic(effects={"c": 0, "d": 0}, **made).write(tmp_path / "two")
+    done = tare(first, second)
     assert done.returncode == 2
     assert "no common condition to compare" in done.stderr
 

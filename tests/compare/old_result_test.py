@@ -23,7 +23,7 @@ def result(tmp_path: Path) -> Path:
 def without_nulls(value: Any) -> Any:
     """Null means the same as no key in a table of the manifest."""
     if isinstance(value, dict):
-        return {key: without_nulls(one) for key, one in value.items() if one is not None}
+        return {key: without_nulls(part) for key, part in value.items() if part is not None}
     return [*map(without_nulls, value)] if isinstance(value, list) else value
 
 
@@ -56,10 +56,10 @@ def test_its_verdicts_are_read_without_the_keys_that_came_later(result: Path) ->
 def numbers(answer: dict[str, Any]) -> dict[tuple[str, str, str], float | None]:
     """The numbers of each metric, by their keys in the JSON of a comparison."""
     return {
-        (one["metric"], part, key): number
-        for one in answer["comparisons"]
+        (comparison["metric"], part, key): number
+        for comparison in answer["comparisons"]
         for part in ("values", "effect", "runs")
-        for key, number in one[part].items()
+        for key, number in comparison[part].items()
     }
 
 

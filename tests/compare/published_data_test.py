@@ -59,8 +59,8 @@ def test_one_run_a_cell_is_inconclusive(compared: tuple[str, dict[str, Any]]) ->
     environment, result = compared
     primary, *exploratory = result["comparisons"]
     assert (primary["role"], primary["metric"]) == ("primary", "p50")
-    assert [one["metric"] for one in exploratory] == METRICS
-    assert {one["verdict"] for one in result["comparisons"]} == {"inconclusive"}
+    assert [comparison["metric"] for comparison in exploratory] == METRICS
+    assert {comparison["verdict"] for comparison in result["comparisons"]} == {"inconclusive"}
     assert primary["runs"] == {"baseline": 1, "condition": 1}
     assert primary["runs_needed"] == 5
     assert primary["interval"] == {"low": None, "high": None, "level": 0.95}
@@ -99,5 +99,5 @@ def test_the_committed_columns_are_those_that_were_published() -> None:
     assert len(stated) == 2 * len(PUBLISHED)
     for name, checksum in stated.items():
         table = pq.read_table(DATA / f"{name}.parquet")
-        columns = [table[one].to_numpy().astype("<i8") for one in ("start_ns", "duration_ns")]
+        columns = [table[column].to_numpy().astype("<i8") for column in ("start_ns", "duration_ns")]
         assert sha256(b"".join(column.tobytes() for column in columns)).hexdigest() == checksum

@@ -32,9 +32,9 @@ def written(path: Path, spans: list[dict[str, Any]]) -> Path:
 
 def test_spans_and_their_numbers(tmp_path: Path) -> None:
     spans = [
-        one
+        row
         for trace in range(1, 12)
-        for one in (
+        for row in (
             span(trace, "a", "GET /", 100_000 * trace, 100 * trace),
             span(trace, "b", "select", 100_000 * trace + 10, 5, up="a"),
             span(trace, "c", "select", 100_000 * trace + 20, 5, up="a"),
@@ -59,15 +59,15 @@ def test_spans_and_their_numbers(tmp_path: Path) -> None:
 
 def test_what_is_wrong_with_traces_is_said(tmp_path: Path) -> None:
     spans = [
-        one
+        row
         for trace in range(100)
-        for one in (
+        for row in (
             span(trace, "a", "GET /", 1_000 * trace, 100),
             span(trace, "b", "pay", 1_000 * trace - 50, 5, up="a"),
             span(trace, "c", "select", 1_000 * trace + 20, 5, up="b"),
         )
     ]
-    kept = [one for one in spans if one["spanID"] != "b" or one["traceID"] > "1"]
+    kept = [row for row in spans if row["spanID"] != "b" or row["traceID"] > "1"]
     bad = span(200, "a", "GET /", 0, -5)
     done = show(written(tmp_path / "a.json", [*kept, spans[0], bad]))
     assert done.returncode == 0, done.stderr
@@ -99,6 +99,6 @@ def test_several_files_and_an_attribute(tmp_path: Path) -> None:
     done = show(*paths, "--group-by", "error", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)["files"]
-    names = [one["kinds"][0]["span"] for one in found]
+    names = [file["kinds"][0]["span"] for file in found]
     assert names == ["shop: GET / [false]", "shop: GET / [true]"]
     assert found[0]["kinds"][0]["per_second"] is None

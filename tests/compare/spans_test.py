@@ -33,9 +33,13 @@ def test_a_noisy_whole_does_not_hide_a_part_that_is_slower(
         sides[condition] = f"{condition}={','.join(map(str, paths))}"
     done = tare("--baseline", sides["old"], sides["new"], "--json")
     assert done.returncode == 0, done.stderr
-    found = [one for one in json.loads(done.stdout)["comparisons"] if one["role"] == "primary"]
-    assert [one["span"] for one in found] == [*SPANS]
-    assert [one["verdict"] for one in found] == words
+    found = [
+        comparison
+        for comparison in json.loads(done.stdout)["comparisons"]
+        if comparison["role"] == "primary"
+    ]
+    assert [comparison["span"] for comparison in found] == [*SPANS]
+    assert [comparison["verdict"] for comparison in found] == words
     assert found[1]["p"] <= 0.05
 
 
@@ -50,7 +54,9 @@ def test_a_part_that_is_faster_because_less_is_sent_to_it(tmp_path: Path) -> Non
     done = tare("--baseline", sides["old"], sides["new"], "--json")
     assert done.returncode == 0, done.stderr
     whole, part = (
-        one for one in json.loads(done.stdout)["comparisons"] if one["role"] == "primary"
+        comparison
+        for comparison in json.loads(done.stdout)["comparisons"]
+        if comparison["role"] == "primary"
     )
     assert (whole["span"], whole["verdict"]) == ("GET /", "slower")
     assert (part["span"], part["verdict"]) == ("pay", "invalid")

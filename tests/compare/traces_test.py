@@ -76,26 +76,28 @@ def test_a_change_is_in_the_span_that_made_it(sides: list[Path]) -> None:
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     words = {
-        one["span"]: one["verdict"] for one in found["comparisons"] if one["role"] == "primary"
+        comparison["span"]: comparison["verdict"]
+        for comparison in found["comparisons"]
+        if comparison["role"] == "primary"
     }
     assert words[PAY] == "slower"
     assert words[UPDATE] == "unchanged"
-    (one,) = found["traces"]
-    assert one["root"] == ORDER
-    assert one["requests"] == {"baseline": RUNS * REQUESTS, "condition": RUNS * REQUESTS}
-    parts = {part["span"]: part["critical_ns"] for part in one["parts"]}
+    (decomposition,) = found["traces"]
+    assert decomposition["root"] == ORDER
+    assert decomposition["requests"] == {"baseline": RUNS * REQUESTS, "condition": RUNS * REQUESTS}
+    parts = {part["span"]: part["critical_ns"] for part in decomposition["parts"]}
     assert sum(part["difference"] for part in parts.values()) == pytest.approx(
-        one["mean_ns"]["difference"]
+        decomposition["mean_ns"]["difference"]
     )
     assert parts[PAY]["low"] < BUSY * MS < parts[PAY]["high"]
     assert parts[PAY]["p_adjusted"] <= 0.05
     assert parts[UPDATE]["low"] < 0 < parts[UPDATE]["high"]
     # Its own time, without that of the update inside of it.
-    payment = next(part for part in one["parts"] if part["span"] == PAY)
+    payment = next(part for part in decomposition["parts"] if part["span"] == PAY)
     assert payment["self_ns"]["baseline"] == pytest.approx(2 * MS, rel=0.02)
-    cache = next(part for part in one["parts"] if part["span"] == CACHE)
+    cache = next(part for part in decomposition["parts"] if part["span"] == CACHE)
     assert cache["calls"]["difference"] == pytest.approx(-0.3, abs=0.03)
-    structures = one["structures"]
+    structures = decomposition["structures"]
     assert structures["verdict"] == "changed"
     assert [share["calls"] for share in structures["shares"]] == [
         "with the usual calls", f"without '{CACHE}'"
@@ -146,7 +148,7 @@ def test_a_pipeline_that_loses_one_span_in_a_hundred_is_reported(
             trace = json.loads(line)
             for resource in trace["resourceSpans"]:
                 (scope,) = resource["scopeSpans"]
-                scope["spans"] = [one for one in scope["spans"] if generator.random() >= 0.01]
+                scope["spans"] = [part for part in scope["spans"] if generator.random() >= 0.01]
             kept.append(json.dumps(trace) + "\n")
         (lossy / file.name).write_text("".join(kept))
     whole, lost = (tare(sides[0], side, "--json") for side in (sides[1], lossy))
@@ -191,9 +193,14 @@ def test_one_file_of_each_side(sides: list[Path]) -> None:
 def test_spans_by_an_attribute(sides: list[Path]) -> None:
     done = tare(*sides, "--json", "--group-by", "tier")
     assert done.returncode == 0, done.stderr
-    roots = {one["root"]: one for one in json.loads(done.stdout)["traces"]}
+    roots = {
+        decomposition["root"]: decomposition for decomposition in json.loads(done.stdout)["traces"]
+    }
     assert [*roots] == [f"{ORDER} [{tier}]" for tier in ("free", "gold")]
-    assert all(one["requests"]["baseline"] == RUNS * REQUESTS / 2 for one in roots.values())
+    assert all(
+        decomposition["requests"]["baseline"] == RUNS * REQUESTS / 2
+        for decomposition in roots.values()
+    )
 
 
 def test_only_files_can_be_grouped(sides: list[Path], tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def test_a_known_extent_changes_no_description(
     table = table.set_column(0, "run", pa.array(run))
     table = table.set_column(1, "latency_ns", pa.array(latency, from_pandas=True).cast("int64"))
     table = table.append_column("place", pa.array(range(rows), pa.int64()))
-    begins = [{(one, "order"): cut for one in runs} for cut in (100, 200, rows // 2)]
+    begins = [{(number, "order"): cut for number in runs} for cut in (100, 200, rows // 2)]
     known = latency[table["ok"].to_numpy() & np.isfinite(latency)]
     extent = Extent("order", runs, rows, int(known.min()), int(known.max()))
     stored = connect().create_table("samples", table)
@@ -122,14 +122,14 @@ def test_a_known_extent_changes_no_description(
     here = describe_each(stored, begins, AT, extent=extent)
     assert len(held) == 1
     assert held[0] is not None
-    for one, other in zip(here, there, strict=True):
-        assert one.groups == other.groups
-        assert one.groups[runs[3], "order"].mean is None
-    assert [one.distances for one in (*here[1:], *there[1:])] == [{}] * 4
-    one, other = here[0], there[0]
-    assert one.distances["order"].runs == other.distances["order"].runs == tuple(runs[:3])
-    for kind, matrix in other.distances["order"].of.items():
-        assert np.array_equal(one.distances["order"].of[kind], matrix)
+    for own, engine in zip(here, there, strict=True):
+        assert own.groups == engine.groups
+        assert own.groups[runs[3], "order"].mean is None
+    assert [description.distances for description in (*here[1:], *there[1:])] == [{}] * 4
+    own, engine = here[0], there[0]
+    assert own.distances["order"].runs == engine.distances["order"].runs == tuple(runs[:3])
+    for kind, matrix in engine.distances["order"].of.items():
+        assert np.array_equal(own.distances["order"].of[kind], matrix)
 
 
 def test_requests_that_need_more_memory_are_not_held(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,13 +61,13 @@ def test_a_histogram_keeps_to_its_bounds() -> None:
     assert not found.exact
     assert found.groups.keys() == exact.groups.keys()
     for group, expected in exact.groups.items():
-        one = found.groups[group]
-        assert (one.requests, one.errors, one.mean) == (
+        approximate = found.groups[group]
+        assert (approximate.requests, approximate.errors, approximate.mean) == (
             expected.requests, expected.errors, expected.mean
         )  # fmt: skip
         for at in AT:
-            assert one.quantiles[at] == pytest.approx(expected.quantiles[at], rel=0.002)
-        assert one.quantiles[1.0] <= expected.quantiles[1.0]
+            assert approximate.quantiles[at] == pytest.approx(expected.quantiles[at], rel=0.002)
+        assert approximate.quantiles[1.0] <= expected.quantiles[1.0]
     apart, expected_apart = found.distances["a"], exact.distances["a"]
     assert 0 < found.ks_error["a"] < 0.02
     assert (np.abs(apart.of["ks"] - expected_apart.of["ks"]) <= found.ks_error["a"]).all()

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tare.samples.describe.steadiness import read_courses
-from tare.samples.describe.warm_up_cuts import Look, Looks, look
+from tare.samples.describe.warm_up_cuts import CutSummaries, CutSummary, look
 from tare.samples.engines import exact
 from tare.samples.engines.in_memory import load
 from tare.samples.model import SpanKey
@@ -114,26 +114,26 @@ def test_memory_says_what_the_engine_says(
     assert bool(here.steps) == (kind in {"steps", "ticks"})
 
 
-def same(here: Looks, there: Looks) -> None:
+def same(here: CutSummaries, there: CutSummaries) -> None:
     for name in ("sizes", "cuts", "first", "steps", "zeros", "whole"):
         assert getattr(here, name) == getattr(there, name), name
     assert here.steadiness.keys() == there.steadiness.keys()
-    assert [one.kind for one in here.steadiness.values()] == [
-        one.kind for one in there.steadiness.values()
+    assert [trend.kind for trend in here.steadiness.values()] == [
+        trend.kind for trend in there.steadiness.values()
     ]
     assert here.others.keys() == there.others.keys()
     pairs = [(here.at_cut, there.at_cut), *((here.others[n], there.others[n]) for n in here.others)]
-    for one, other in pairs:
-        same_look(one, other)
+    for here_look, there_look in pairs:
+        same_look(here_look, there_look)
 
 
-def same_look(here: Look, there: Look) -> None:
+def same_look(here: CutSummary, there: CutSummary) -> None:
     assert here.groups == there.groups
     assert here.drifts == pytest.approx(there.drifts, rel=1e-6)
     assert here.distances.keys() == there.distances.keys()
-    for place, one in here.distances.items():
-        assert one.runs == there.distances[place].runs
-        for name, matrix in one.of.items():
+    for place, apart in here.distances.items():
+        assert apart.runs == there.distances[place].runs
+        for name, matrix in apart.of.items():
             np.testing.assert_array_equal(matrix, there.distances[place].of[name])
 
 
@@ -148,13 +148,13 @@ def test_batches_in_memory_are_those_of_the_engine(
     monkeypatch.setattr(exact, "ROWS", 2_048)
     loaded = load(samples)
     assert loaded is not None
-    sizes = {(run, "request"): one.places for run, one in loaded.runs.items()}
+    sizes = {(run, "request"): loaded_run.places for run, loaded_run in loaded.runs.items()}
     here, there = courses_in_memory(loaded, sizes), read_courses(samples, sizes)
     assert [*here] == [*there]
-    for group, one in here.items():
-        np.testing.assert_array_equal(one.edges, there[group].edges)
-        np.testing.assert_allclose(one.batches, there[group].batches, rtol=1e-12)
-        assert one.within == pytest.approx(there[group].within, rel=1e-9)
+    for group, course in here.items():
+        np.testing.assert_array_equal(course.edges, there[group].edges)
+        np.testing.assert_allclose(course.batches, there[group].batches, rtol=1e-12)
+        assert course.within == pytest.approx(there[group].within, rel=1e-9)
 
 
 def test_samples_that_cannot_be_held_stay_in_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:

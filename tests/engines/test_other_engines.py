@@ -110,7 +110,10 @@ def test_engines_agree(
 def _words(description: Description) -> dict[str, tuple[str, str]]:
     """The verdict and its reason, by metric."""
     judged = judge(experiment_of(description))
-    return {one.metric: (one.verdict, one.reason) for one in judged.comparisons}
+    return {
+        comparison.metric: (comparison.verdict, comparison.reason)
+        for comparison in judged.comparisons
+    }
 
 
 def test_a_table_of_a_database_is_named(clickhouse: Any) -> None:

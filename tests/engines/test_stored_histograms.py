@@ -37,8 +37,8 @@ def test_a_histogram_is_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
     again = read_result(folder)
     assert len(counted) == looks
     assert again.runs == first.runs
-    (one, *_) = (folder / stored_histograms.HISTOGRAMS).iterdir()
-    one.write_bytes(b"cut off")
+    (stored, *_) = (folder / stored_histograms.HISTOGRAMS).iterdir()
+    stored.write_bytes(b"cut off")
     assert read_result(folder).runs == first.runs
     assert len(counted) == looks + 1
     monkeypatch.setattr(stored_histograms, "FORMAT", stored_histograms.FORMAT + 1)

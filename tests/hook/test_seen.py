@@ -13,9 +13,9 @@ PRELUDE = """
 import ctypes, os, socket, sys, threading
 def tcp():
     with socket.create_server(("127.0.0.1", 0)) as server:
-        one = socket.create_connection(server.getsockname())
-        other, _ = server.accept()
-    return one, other
+        client = socket.create_connection(server.getsockname())
+        accepted, _ = server.accept()
+    return client, accepted
 """
 
 
@@ -28,12 +28,12 @@ def run(folder: Path, text: str, script: str) -> Seen:
 
 def test_a_keyword_split_over_calls_is_found_where_it_begins(tmp_path: Path) -> None:
     script = """
-one, other = tcp()
+client, accepted = tcp()
 for part in (b"..nee", b"d", b"le..needle"):
-    one.sendall(part)
+    client.sendall(part)
     got = b""
     while len(got) < len(part):
-        got += other.recv(3)
+        got += accepted.recv(3)
 """
     seen = run(tmp_path, rules("needle", direction="both"), script)
     assert seen.keywords("out") == [("needle", 2), ("needle", 10)]
@@ -42,9 +42,9 @@ for part in (b"..nee", b"d", b"le..needle"):
 
 def test_an_event_names_both_ends(tmp_path: Path) -> None:
     script = """
-one, other = tcp()
-print("%s:%d %s:%d" % (one.getsockname() + other.getsockname()))
-one.sendall(b"needle"); other.recv(9)
+client, accepted = tcp()
+print("%s:%d %s:%d" % (client.getsockname() + accepted.getsockname()))
+client.sendall(b"needle"); accepted.recv(9)
 """
     seen = run(tmp_path, rules("needle"), script)
     [event] = seen.events
@@ -55,33 +55,33 @@ one.sendall(b"needle"); other.recv(9)
 
 def test_only_bytes_really_read_are_searched(tmp_path: Path) -> None:
     script = """
-one, other = tcp()
+client, accepted = tcp()
 buffer = bytearray(b"....needle")
-one.sendall(b"1234")
-assert other.recv_into(buffer) == 4
-one.close()
-assert other.recv_into(buffer) == 0
+client.sendall(b"1234")
+assert accepted.recv_into(buffer) == 4
+client.close()
+assert accepted.recv_into(buffer) == 0
 """
     assert run(tmp_path, rules("needle"), script).events == []
 
 
 def test_only_bytes_really_written_are_searched_and_once(tmp_path: Path) -> None:
     script = """
-one, other = tcp()
-one.setblocking(False)
+client, accepted = tcp()
+client.setblocking(False)
 data = memoryview(b"x" * 5_000_000 + b"needle" + b"x" * 5_000_000)
 sent = 0
 calls = 0
 while sent < len(data):
     try:
-        sent += one.send(data[sent:])
+        sent += client.send(data[sent:])
         calls += 1
     except BlockingIOError:
         left = 400_000
-        other.setblocking(False)
+        accepted.setblocking(False)
         while left > 0:
             try:
-                left -= len(other.recv(65536))
+                left -= len(accepted.recv(65536))
             except BlockingIOError:
                 break
 assert calls > 1
@@ -93,25 +93,25 @@ assert calls > 1
 
 def test_a_peek_neither_counts_twice_nor_moves_on(tmp_path: Path) -> None:
     script = """
-one, other = tcp()
-one.sendall(b"nee")
-assert other.recv(3, socket.MSG_PEEK) == b"nee"
-assert other.recv(3, socket.MSG_PEEK) == b"nee"
-assert other.recv(3) == b"nee"
-one.sendall(b"dle")
-other.recv(9, socket.MSG_PEEK); other.recv(9)
+client, accepted = tcp()
+client.sendall(b"nee")
+assert accepted.recv(3, socket.MSG_PEEK) == b"nee"
+assert accepted.recv(3, socket.MSG_PEEK) == b"nee"
+assert accepted.recv(3) == b"nee"
+client.sendall(b"dle")
+accepted.recv(9, socket.MSG_PEEK); accepted.recv(9)
 """
     assert run(tmp_path, rules("needle"), script).keywords("in") == [("needle", 0)]
 
 
 def test_discarded_bytes_break_a_keyword_and_are_counted(tmp_path: Path) -> None:
     script = """
-one, other = tcp()
-one.sendall(b"nee..dle")
-assert other.recv(3) == b"nee"
-assert len(other.recv(2, socket.MSG_TRUNC)) == 2
-assert other.recv(3) == b"dle"
-one.sendall(b"needle"); other.recv(9)
+client, accepted = tcp()
+client.sendall(b"nee..dle")
+assert accepted.recv(3) == b"nee"
+assert len(accepted.recv(2, socket.MSG_TRUNC)) == 2
+assert accepted.recv(3) == b"dle"
+client.sendall(b"needle"); accepted.recv(9)
 """
     assert run(tmp_path, rules("needle"), script).keywords("in") == [("needle", 8)]
 
@@ -127,11 +127,11 @@ assert b.recv(9, socket.MSG_TRUNC) == b"needle"
 
 def test_duplicates_are_one_connection(tmp_path: Path) -> None:
     script = """
-one, other = tcp()
-copy = socket.socket(fileno=os.dup(other.fileno()))
-one.sendall(b"nee"); other.recv(3)
-other.close()
-one.sendall(b"dle"); copy.recv(3)
+client, accepted = tcp()
+copy = socket.socket(fileno=os.dup(accepted.fileno()))
+client.sendall(b"nee"); accepted.recv(3)
+accepted.close()
+client.sendall(b"dle"); copy.recv(3)
 """
     assert run(tmp_path, rules("needle"), script).keywords("in") == [("needle", 0)]
 
@@ -139,12 +139,12 @@ one.sendall(b"dle"); copy.recv(3)
 def test_duplicates_of_a_socket_from_elsewhere_are_one_connection(tmp_path: Path) -> None:
     script = """
 a, b = socket.socketpair()
-one, other = tcp()
-socket.send_fds(a, [b"x"], [other.fileno()])
-other.close()
+client, accepted = tcp()
+socket.send_fds(a, [b"x"], [accepted.fileno()])
+accepted.close()
 _, [fd], *_ = socket.recv_fds(b, 1, 1)
 copy = os.dup(fd)
-one.sendall(b"needle")
+client.sendall(b"needle")
 os.read(fd, 3); os.read(copy, 3)
 """
     assert run(tmp_path, rules("needle"), script).keywords("in") == [("needle", 0)]
@@ -152,13 +152,13 @@ os.read(fd, 3); os.read(copy, 3)
 
 def test_a_number_used_again_is_another_connection(tmp_path: Path) -> None:
     script = """
-one, other = tcp()
-one.sendall(b"nee"); other.recv(3)
-number = other.fileno()
-one.close(); other.close()
-one, other = tcp()
-assert number in (one.fileno(), other.fileno())
-for a, b in ((one, other), (other, one)):
+client, accepted = tcp()
+client.sendall(b"nee"); accepted.recv(3)
+number = accepted.fileno()
+client.close(); accepted.close()
+client, accepted = tcp()
+assert number in (client.fileno(), accepted.fileno())
+for a, b in ((client, accepted), (accepted, client)):
     a.sendall(b"dle"); b.recv(3)
     a.sendall(b"needle"); b.recv(9)
 """
@@ -167,14 +167,14 @@ for a, b in ((one, other), (other, one)):
 
 def test_a_socket_that_connects_anew_is_another_connection(tmp_path: Path) -> None:
     script = """
-one, other = tcp()
-one.sendall(b"nee")
+client, accepted = tcp()
+client.sendall(b"nee")
 libc = ctypes.CDLL(None)
-assert libc.connect(one.fileno(), bytes(16), 16) == 0
+assert libc.connect(client.fileno(), bytes(16), 16) == 0
 with socket.create_server(("127.0.0.1", 0)) as server:
-    one.connect(server.getsockname())
-    other, _ = server.accept()
-one.sendall(b"dle"); one.sendall(b"needle")
+    client.connect(server.getsockname())
+    accepted, _ = server.accept()
+client.sendall(b"dle"); client.sendall(b"needle")
 """
     seen = run(tmp_path, rules("needle", direction="out"), script)
     assert seen.keywords("out") == [("needle", 3)]
@@ -187,9 +187,9 @@ def test_a_file_under_the_number_of_a_socket_that_was_closed_unseen(
     script = f"""
 with open("file", "wb") as file:
     file.write(b"needle")
-one, other = tcp()
-one.sendall(b"x"); other.recv(1)
-number = other.detach()
+client, accepted = tcp()
+client.sendall(b"x"); accepted.recv(1)
+number = accepted.detach()
 libc = ctypes.CDLL(None)
 if {way!r} == "passed":
     a, b = socket.socketpair()
@@ -241,11 +241,11 @@ def test_files_are_never_searched(tmp_path: Path) -> None:
     script = """
 with open("file", "wb", buffering=0) as file:
     file.write(b"needle" * 1000)
-one, other = tcp()
-number = one.fileno()
-one.close()
+client, accepted = tcp()
+number = client.fileno()
+client.close()
 # The number of a socket that was closed unseen, by stdio.
-stream = other.detach()
+stream = accepted.detach()
 libc = ctypes.CDLL(None)
 libc.fdopen.restype = ctypes.c_void_p
 libc.fclose.argtypes = [ctypes.c_void_p]
@@ -265,13 +265,13 @@ os.write(b, b"needle"); os.read(a, 6)
 
 def test_what_cannot_be_seen_is_counted(tmp_path: Path) -> None:
     script = """
-one, other = tcp()
+client, accepted = tcp()
 with open("file", "wb") as file:
     file.write(b"needle")
 with open("file", "rb") as file:
-    os.sendfile(one.fileno(), file.fileno(), 0, 6)
+    os.sendfile(client.fileno(), file.fileno(), 0, 6)
 libc = ctypes.CDLL(None)
-libc.fdopen(other.fileno(), b"r")
+libc.fdopen(accepted.fileno(), b"r")
 libc.syscall(425, 0, None)
 """
     seen = run(tmp_path, rules("needle", direction="out"), script)
@@ -285,13 +285,13 @@ libc.syscall(425, 0, None)
 
 def test_a_child_of_fork_goes_on_by_itself(tmp_path: Path) -> None:
     script = """
-one, other = tcp()
-one.sendall(b"nee"); other.recv(3)
+client, accepted = tcp()
+client.sendall(b"nee"); accepted.recv(3)
 if os.fork() == 0:
-    one.sendall(b"dle"); other.recv(3)
+    client.sendall(b"dle"); accepted.recv(3)
     os._exit(0)
 os.wait()
-one.sendall(b"dle"); other.recv(3)
+client.sendall(b"dle"); accepted.recv(3)
 """
     seen = run(tmp_path, rules("needle"), script)
     assert seen.keywords("in") == [("needle", 0), ("needle", 0)]

@@ -21,18 +21,18 @@ SCRIPT = """
 import os, socket, threading, time
 print(time.time(), time.strftime("%c"))
 with socket.create_server(("127.0.0.1", 0)) as server:
-    one = socket.create_connection(server.getsockname())
-    other, _ = server.accept()
+    client = socket.create_connection(server.getsockname())
+    accepted, _ = server.accept()
 def answer():
-    while part := other.recv(99):
-        other.sendall(part.upper())
-    other.close()
+    while part := accepted.recv(99):
+        accepted.sendall(part.upper())
+    accepted.close()
 thread = threading.Thread(target=answer)
 thread.start()
 for _ in range(3):
-    one.sendall(b"a needle")
-    print(one.recv(99), time.time())
-one.close()
+    client.sendall(b"a needle")
+    print(client.recv(99), time.time())
+client.close()
 thread.join()
 if os.fork() == 0:
     print(os.path.getmtime(__file__) != time.time(), flush=True)

@@ -32,7 +32,7 @@ def matches(tmp_path: Path) -> list[str]:
 def read(stats: str) -> tuple[int, dict[str, int]]:
     """The matches that were counted, and what became of their events."""
     all_of_it: dict[str, Any] = json.loads(stats.splitlines()[-1])
-    return sum(one["matches"] for one in all_of_it["functions"]), all_of_it["events"]
+    return sum(function["matches"] for function in all_of_it["functions"]), all_of_it["events"]
 
 
 def searched(events: Path, rules: Path, *program: str) -> tuple[int, int, dict[str, int]]:
@@ -153,8 +153,8 @@ def test_a_process_that_executes_itself_often_keeps_its_ring(tmp_path: Path) -> 
     times = 280
     script = (
         "import os, socket, sys\n"
-        "one, two = socket.socketpair()\n"
-        "one.send(b'needle'), two.recv(9)\n"
+        "near, far = socket.socketpair()\n"
+        "near.send(b'needle'), far.recv(9)\n"
         "left = int(sys.argv[1])\n"
         "if left: os.execv(sys.executable, [*sys.orig_argv[:-1], str(left - 1)])\n"
     )

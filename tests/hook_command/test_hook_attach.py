@@ -230,8 +230,8 @@ def test_of_many_at_once_one_takes_over(program: Program) -> None:
     program.ask("needle", 100)
     attach = [HOOK, "--attach", str(program.pid), "--events", str(program.file), "--json"]
     many = [program.start(*attach) for _ in range(8)]
-    wait_for(lambda: sum(one.poll() is None for one in many) <= 1)
-    [program.hook] = [one for one in many if one.poll() is None]
+    wait_for(lambda: sum(process.poll() is None for process in many) <= 1)
+    [program.hook] = [process for process in many if process.poll() is None]
     for other in many:
         if other is not program.hook:
             assert "serves it; stop that process first" in other.communicate(timeout=SECONDS)[1]

@@ -23,7 +23,7 @@ def test_statistics_count_calls_bytes_and_time(nginx: Nginx, start: Start) -> No
             exchange(connection, sent)
     process.terminate()
     stats = json.loads(process.communicate(timeout=SECONDS)[1].splitlines()[-1])
-    recv = next(one for one in stats["functions"] if one["function"] == "recv")
+    recv = next(function for function in stats["functions"] if function["function"] == "recv")
     assert recv["matches"] == 10
     # What nginx was asked while the test waited for it is searched as well.
     assert recv["calls_socket"] > 10
@@ -57,7 +57,9 @@ def test_the_costs_have_the_declared_columns(tmp_path: Path, start: Start) -> No
     assert start(HOOK, "--costs", str(costs), "--", sys.executable, "-c", script).wait(SECONDS) == 0
     table = pyarrow.ipc.open_stream(costs.read_bytes()).read_all()
     declared = json.loads(subprocess.check_output([HOOK, "schema", "--json"]))["tables"]
-    columns = next(one["columns"] for one in declared if one["name"] == "costs")
+    columns = next(
+        declaration["columns"] for declaration in declared if declaration["name"] == "costs"
+    )
     assert table.column_names == [column["name"] for column in columns]
     rows = table.to_pylist()
     recv = [row for row in rows if row["function"] == "recv"]

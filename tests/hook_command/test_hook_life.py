@@ -80,7 +80,7 @@ for write in (
 """
     out = subprocess.check_output([HOOK, "--", sys.executable, "-c", script], text=True)
     expected = [errno.EACCES, errno.EBADF, errno.EPERM, errno.EPERM]
-    assert out.split() == [str(one) for one in expected]
+    assert out.split() == [str(number) for number in expected]
 
 
 @pytest.mark.parametrize("number", [signal.SIGPIPE, signal.SIGCHLD, signal.SIGINT])

@@ -10,7 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from tests.once import OUT, compiled
+from tests.hostile.results import finish, restore
+from tests.once import OUT, compiled, once
 from tests.rights import may_make_namespaces
 
 from tare.native import native
@@ -90,3 +91,22 @@ def logging_program(restricted: Compile) -> Compile:
 def logged_to(folder: Path) -> list[str | Path]:
     """Runs a program whose events go to `events.log` there."""
     return [native("bin", "tare-log"), "run", "--out", folder / "events.log", "--"]
+
+
+@pytest.fixture(scope="session")
+def finished() -> Path:
+    """A folder with a plan and its finished result, in which every kind of value occurs."""
+    return once("finished", finish, __name__)
+
+
+@pytest.fixture
+def box(finished: Path, tmp_path: Path) -> Path:
+    """A folder for copies of it, two below one in which nothing else may change."""
+    box = tmp_path / "a" / "b"
+    box.mkdir(parents=True)
+    for folder in (tmp_path, tmp_path / "a", box):
+        (folder / "x").mkdir()
+        (folder / "x" / "kept").write_text("years")
+    shutil.copy(finished / "plan.toml", box)
+    restore(finished, box)
+    return box

@@ -171,13 +171,13 @@ def test_collector_closes_no_descriptor_of_another_user(open_to_all: Path) -> No
     assert kernel.fanotify_mark(watch, 1, mask, everywhere, os.fsencode(file)) == 0
     with (
         collecting(open_to_all) as collector,
-        socket.socket(socket.AF_UNIX) as one,
+        socket.socket(socket.AF_UNIX) as connection,
         os.fdopen(watch, "rb", buffering=0) as events,
     ):
         with acting_as(NOBODY):
-            one.connect(str(open_to_all / "socket"))
+            connection.connect(str(open_to_all / "socket"))
         collector.send_signal(signal.SIGSTOP)
-        socket.send_fds(one, [b"\1"], [Segment().fd, *[sent] * 250])
+        socket.send_fds(connection, [b"\1"], [Segment().fd, *[sent] * 250])
         os.close(sent)
         collector.send_signal(signal.SIGCONT)
         # The last close is one event, with the PID of the process.
@@ -218,11 +218,11 @@ def test_program_keeps_no_connection_to_a_collector_that_has_died(
 
 def test_silent_connections_of_another_user_take_no_place(open_to_all: Path) -> None:
     segment = Segment()
-    with collecting(open_to_all), socket.socket(socket.AF_UNIX) as one:
-        one.connect(str(open_to_all / "socket"))
+    with collecting(open_to_all), socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(open_to_all / "socket"))
         with attack("connections", open_to_all / "socket"):
-            socket.send_fds(one, [b"\1"], [segment.fd])
-            assert one.recv(1) == b"\1"
+            socket.send_fds(connection, [b"\1"], [segment.fd])
+            assert connection.recv(1) == b"\1"
 
 
 def test_programs_without_rings_take_little_memory_of_a_collector(open_to_all: Path) -> None:

@@ -305,9 +305,9 @@ CONNECT = """
 import socket
 input()
 with socket.create_server(("127.0.0.1", 0)) as server:
-    with socket.create_connection(server.getsockname()) as one, server.accept()[0] as other:
-        one.sendall(b"1")
-        other.recv(1)
+    with socket.create_connection(server.getsockname()) as client, server.accept()[0] as accepted:
+        client.sendall(b"1")
+        accepted.recv(1)
 """
 
 

@@ -110,18 +110,22 @@ def test_collector_serves_other_programs(
         return victim.pid
 
     if comes == "before":
-        with locked(open_to_all) as (attacker, _, _), collecting(open_to_all) as one:
-            victim = serve(attacker, one)
+        with locked(open_to_all) as (attacker, _, _), collecting(open_to_all) as serving:
+            victim = serve(attacker, serving)
     else:
-        with collecting(open_to_all) as one, locked(open_to_all) as (attacker, _, _):
-            victim = serve(attacker, one)
+        with collecting(open_to_all) as serving, locked(open_to_all) as (attacker, _, _):
+            victim = serve(attacker, serving)
     assert len(numbers(open_to_all / "events.log", victim)) == EVENTS
 
 
 def test_lists_of_programs_are_printed(open_to_all: Path) -> None:
     with locked(open_to_all) as (_, pid, port):
         listed = output(sys.executable, "-m", "tare", "ps", "--json")
-        commands = {one["command"] for one in json.loads(listed)["programs"] if one["pid"] == pid}
+        commands = {
+            program["command"]
+            for program in json.loads(listed)["programs"]
+            if program["pid"] == pid
+        }
         assert commands == {f"{Path(sys.executable).resolve()} ..."}
         assert f"{pid} " in output(LINK, "ps")
         if Path(native("bin", "tare-map")).exists():

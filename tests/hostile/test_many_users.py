@@ -57,11 +57,11 @@ def test_user_has_one_limit_of_lines_for_all_subordinate_ids(open_to_all: Path) 
     with collecting_with_subordinate_ids(open_to_all) as collector:
         for user in USERS:
             for _ in range(10):
-                with acting_as(user), socket.socket(socket.AF_UNIX) as one:
-                    one.connect(str(open_to_all / "socket"))
-                    one.send(b"no segment")
-                    one.settimeout(SECONDS)
-                    one.recv(1)
+                with acting_as(user), socket.socket(socket.AF_UNIX) as connection:
+                    connection.connect(str(open_to_all / "socket"))
+                    connection.send(b"no segment")
+                    connection.settimeout(SECONDS)
+                    connection.recv(1)
         told = ended(collector).splitlines()
     seconds = time.monotonic() - begin
     refused = [line for line in told if "it sent no descriptor, or several" in line]

@@ -79,7 +79,9 @@ def own_output() -> Iterator[Callable[[], str]]:
 
 def assert_no_control_characters(printed: str) -> None:
     assert printed
-    raw = {one for one in printed if unicodedata.category(one) in ("Cc", "Cf")} - {*"\r\n"}
+    raw = {
+        character for character in printed if unicodedata.category(character) in ("Cc", "Cf")
+    } - {*"\r\n"}
     assert not raw, printed
 
 

@@ -25,8 +25,8 @@ Compiled = Callable[[str], Path]
 def opened(kind: str, folder: Path) -> Iterator[int]:
     """A descriptor of this kind."""
     if kind == "socket":
-        with socket.socket(socket.AF_UNIX) as one:
-            yield one.fileno()
+        with socket.socket(socket.AF_UNIX) as connection:
+            yield connection.fileno()
         return
     others = {"output": folder / "events.log", "directory": folder, "device": Path("/dev/null")}
     path = others[kind]
@@ -43,12 +43,12 @@ ACCEPTED, REFUSED = b"\1", b"\0"
 
 def send(path: Path, *descriptors: int) -> bytes:
     """Hands them over; the answer, empty if the collector closes the connection."""
-    with socket.socket(socket.AF_UNIX) as one:
-        one.settimeout(SECONDS)
-        one.connect(str(path))
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(SECONDS)
+        connection.connect(str(path))
         rights = array.array("i", descriptors)
-        one.sendmsg([b"\1"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
-        return one.recv(1)
+        connection.sendmsg([b"\1"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+        return connection.recv(1)
 
 
 @pytest.mark.parametrize("kind", ["output", "directory", "device", "socket"])
@@ -127,7 +127,7 @@ def segment_of(pid: int) -> int:
 
     def paths() -> list[Path]:
         links = Path(f"/proc/{pid}/fd").iterdir()
-        return [one for one in links if str(one.readlink()).startswith("/memfd:tare-log")]
+        return [link for link in links if str(link.readlink()).startswith("/memfd:tare-log")]
 
     wait_for(paths)
     return os.open(paths()[0], os.O_RDWR)
@@ -158,7 +158,7 @@ def test_search_for_programs_leaves_the_locks_of_segments_that_are_served(tmp_pa
     path, other = tmp_path / "socket", tmp_path / "other"
     other.mkdir()
     first = Segment()
-    top = max(int(one.name) for one in Path("/proc/self/fd").iterdir())
+    top = max(int(link.name) for link in Path("/proc/self/fd").iterdir())
     copies = [os.dup(first.fd)]
     while copies[-1] < top + 5:
         copies.append(os.dup(first.fd))

@@ -44,12 +44,12 @@ class Service(BaseHTTPRequestHandler):
         """Sends the span, unless nobody receives it."""
         if not ENDPOINT:
             return
-        one = {"name": "GET /", "kind": 2, "traceId": trace, "spanId": span}
-        one |= {"startTimeUnixNano": str(start), "endTimeUnixNano": str(time.time_ns())}
-        one |= {"parentSpanId": parent} if parent else {}
+        fields = {"name": "GET /", "kind": 2, "traceId": trace, "spanId": span}
+        fields |= {"startTimeUnixNano": str(start), "endTimeUnixNano": str(time.time_ns())}
+        fields |= {"parentSpanId": parent} if parent else {}
         name = {"stringValue": os.environ["OTEL_SERVICE_NAME"]}
         resource = {"attributes": [{"key": "service.name", "value": name}]}
-        body = {"resourceSpans": [{"resource": resource, "scopeSpans": [{"spans": [one]}]}]}
+        body = {"resourceSpans": [{"resource": resource, "scopeSpans": [{"spans": [fields]}]}]}
         urllib.request.urlopen(
             urllib.request.Request(
                 f"{ENDPOINT}/v1/traces",

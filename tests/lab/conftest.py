@@ -20,6 +20,7 @@ from tests.in_process import Done, tare
 from tests.nginx import configuration
 from tests.waiting import wait_for
 
+from tare.lab.processes.processes import Processes
 from tare.lab.processes.supervisor import descendants
 from tare.native import native
 
@@ -235,6 +236,13 @@ def experiment(tmp_path: Path) -> Iterator[Experiment]:
         if process.poll() is None:
             process.kill()
         process.communicate()
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Iterator[Processes]:
+    """Keeps what a test starts without an experiment, and ends it with the test."""
+    with Processes(tmp_path / "supervisor.log") as held:
+        yield held
 
 
 @pytest.fixture

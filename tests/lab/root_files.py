@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from tare.native import native
 
 PODMAN = ["podman", "--runtime", "runc", "--cgroup-manager", "cgroupfs"]
@@ -37,6 +39,8 @@ def make_root(folder: Path, *programs: str) -> None:
 
 def make_root_of_services(folder: Path) -> None:
     """A root with nginx, a Python, what Tare's programs and layers need, users and groups."""
+    if shutil.which("nginx") is None:
+        pytest.skip("nginx is not installed")
     python = str(Path(sys.executable).resolve())
     make_root(
         folder, *SERVICES, python, native("bin", "tare-load"), native("lib", "libtare_hook.so")

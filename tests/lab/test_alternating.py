@@ -59,7 +59,7 @@ def test_samples_belong_to_the_turns_of_their_condition(experiment: Experiment) 
     times = list(zip(on, off, strict=True))
 
     def is_on(start: int) -> bool:
-        return any(one <= start <= other for one, other in times)
+        return any(begin <= start <= end for begin, end in times)
 
     assert all(map(is_on, starts(experiment, "two")))
     assert all(map(is_on, readings(experiment, "two")))
@@ -71,7 +71,11 @@ def test_samples_belong_to_the_turns_of_their_condition(experiment: Experiment) 
         assert run["requests"] == len(starts(experiment, run["condition"])) > 0
         assert run["cpu"]["service_ns_per_request"] > 0
         assert ("agents_ns_per_second" in run["cpu"]) == (run["condition"] == "two")
-    (primary,) = [one for one in json.loads(done.stdout)["comparisons"] if one["metric"] == "p50"]
+    (primary,) = [
+        comparison
+        for comparison in json.loads(done.stdout)["comparisons"]
+        if comparison["metric"] == "p50"
+    ]
     assert primary["runs"] == {"baseline": 1, "condition": 1}
 
 
@@ -85,7 +89,7 @@ def test_an_agent_that_dies_makes_its_condition_invalid(experiment: Experiment) 
     assert run["reason"] == "turn 3 of 8: notes: exited with code 4: broken probe"
     assert run["log_tail"][0] == "broken probe"
     assert len((experiment.folder / "n").read_text().split()) == 3
-    assert all(one["valid"] for name in ("one", "one~again") for one in experiment.runs(name))
+    assert all(run["valid"] for name in ("one", "one~again") for run in experiment.runs(name))
 
 
 def test_an_agent_that_never_starts_ends_the_experiment(experiment: Experiment) -> None:

@@ -33,12 +33,17 @@ def test_environments_stand_side_by_side_with_each_condition(experiment: Experim
 
     judged = json.loads(done.stdout)
     assert judged["compare"] == "environments"
-    compared = [one for one in judged["comparisons"] if one["role"] == "primary"]
-    assert [(one["condition"], one["environment"], one["baseline"]) for one in compared] == [
+    compared = [
+        comparison for comparison in judged["comparisons"] if comparison["role"] == "primary"
+    ]
+    assert [
+        (comparison["condition"], comparison["environment"], comparison["baseline"])
+        for comparison in compared
+    ] == [
         ("one", "twin", "host"),
         ("two", "twin", "host"),
     ]
-    assert sorted(one["condition"] for one in judged["controls"]) == ["one", "two"]
+    assert sorted(control["condition"] for control in judged["controls"]) == ["one", "two"]
     again = tare("compare", experiment.result, "--json")
     assert json.loads(again.stdout)["comparisons"] == judged["comparisons"]
     read = tare("report", experiment.result, "--json")

@@ -1,22 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Containers of `tare run`: what they share with the host, their limits, and their removal."""
+"""Containers of `tare run`: what they share with the host, and their limits."""
 
-import json
 import os
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.changing_folders import matches
-from tests.in_process import tare
-from tests.lab.conftest import Experiment, family, held_in, kill_everything, none_left
+from tests.lab.conftest import Experiment
+from tests.lab.leftovers import of_containers
+from tests.lab.made import making
 from tests.lab.root_files import make_root
 from tests.lab.test_environments import wait_until_ended
-from tests.lab.test_interruption import kill_all_at_once
 from tests.rights import may_run_containers
-from tests.waiting import wait_for
 
 from tare.errors import InputError
 from tare.lab import environments
@@ -27,8 +23,6 @@ from tare.lab.environments.launch import RunError
 from tare.lab.processes.processes import Processes
 from tare.lab.start import commands
 from tare.plan import parse
-from tare.plan.schema.environments import ContainerEnvironment
-from tare.running.directory import runtime_directory
 
 pytestmark = pytest.mark.skipif(
     not may_run_containers(), reason="containers need root and the package runc"
@@ -37,28 +31,16 @@ Make = Callable[..., Container]
 
 
 @pytest.fixture
-def processes(tmp_path: Path) -> Iterator[Processes]:
-    with Processes(tmp_path / "supervisor.log") as held:
-        yield held
-
-
-@pytest.fixture
 def make(processes: Processes, tmp_path: Path) -> Iterator[Make]:
     """Makes a container environment with some settings, and a folder copied in."""
-    made: list[Container] = []
+    with making(Container, "container", processes) as prepared:
 
-    def make(**settings: object) -> Container:
-        table = ContainerEnvironment.model_validate({"type": "container", **settings})
-        one = environments.of_run(table, processes, f"1/container/{len(made)}")
-        assert isinstance(one, Container)
-        made.append(one)
-        one.prepare()
-        one.copy_in([inside(tmp_path)])
-        return one
+        def make(**settings: object) -> Container:
+            container = prepared(**settings)
+            container.copy_in([inside(tmp_path)])
+            return container
 
-    yield make
-    for one in made:
-        one.stop()
+        yield make
 
 
 def inside(tmp_path: Path) -> Path:
@@ -130,7 +112,9 @@ def test_what_is_written_to_a_layer_reaches_the_host_at_the_end(make: Make, tmp_
     assert sorted(path.name for path in folder.iterdir()) == ["changed", "deleted", "kept"]
     container.copy_out([folder])
     texts = {
-        str(one.relative_to(folder)): one.read_text() for one in folder.rglob("*") if one.is_file()
+        str(path.relative_to(folder)): path.read_text()
+        for path in folder.rglob("*")
+        if path.is_file()
     }
     assert texts == {"kept": "old", "changed": "new", "more/added": "new"}
     container.stop()
@@ -169,7 +153,7 @@ def test_a_service_has_the_files_of_its_root(
     assert (inside(tmp_path) / "kept").exists()
     assert sorted(root.rglob("*")) == before
     container.stop()
-    assert not traces(os.getpid())
+    assert not of_containers(os.getpid())
     assert f"tare-{os.getpid()}-" not in Path("/proc/self/mounts").read_text()
 
 
@@ -199,7 +183,7 @@ def test_hook_proxy_and_link_work_in_containers(experiment: Experiment) -> None:
     assert [run["reason"] for run in experiment.manifest["runs"]] == [None] * 5
     for run in experiment.manifest["runs"]:
         assert run["cpu"]["service_ns_per_request"] > 0
-    assert not traces(os.getpid())
+    assert not of_containers(os.getpid())
 
 
 @pytest.mark.exhaustive
@@ -240,56 +224,3 @@ def test_a_service_that_reaches_its_cpu_limit_is_invalid(experiment: Experiment)
 def test_memory_beyond_the_limit_ends_the_program(make: Make, tmp_path: Path) -> None:
     fill = "python3 -c 'bytearray(1 << 29)' || echo failed"
     assert run(make(memory="64 MiB"), fill, tmp_path).endswith("failed\n")
-
-
-def owned(process: "subprocess.Popen[str]") -> list[str]:
-    """The names of what `tare ps` lists of a process."""
-    listed = json.loads(tare("ps", "--json").stdout)["environments"]
-    return [one["name"] for one in listed if one["owner"] == process.pid and one["in_use"]]
-
-
-def held(experiment: Experiment) -> "subprocess.Popen[str]":
-    """A `tare run` with a container and a bridge, while a service waits in it."""
-    table = '[[environments]]\ntype = "container"\nnetwork = "bridge"\nfiles = "layered"\n'
-    return held_in(experiment, table)
-
-
-def traces(pid: int) -> list[Path]:
-    """What a process has in the file systems of the kernel and in the runtime directory."""
-    cgroups, interfaces = Path("/sys/fs/cgroup"), Path("/sys/class/net")
-    return [
-        *matches(cgroups, f"**/tare-{pid}-*"),
-        *matches(interfaces, f"tare{pid}-*"),
-        *matches(interfaces, f"tbr{pid}-*"),
-        *matches(runtime_directory(), f"*/*{pid}-*"),
-    ]
-
-
-def test_kill_9_of_tare_removes_containers_and_bridges(experiment: Experiment) -> None:
-    process = held(experiment)
-    started = family(process)
-    names = owned(process)
-    assert {name.partition(str(process.pid))[0] for name in names} == {"tare-", "tbr"}
-    process.kill()
-    wait_for(lambda: none_left(started))
-    wait_for(lambda: not traces(process.pid))
-    process.communicate()
-
-
-def test_kill_9_of_tare_and_supervisor_at_once_leaves_no_process(experiment: Experiment) -> None:
-    process = held(experiment)
-    started = family(process)
-    kill_all_at_once(process)
-    wait_for(lambda: none_left(started))
-    process.communicate()
-    tare("clean")
-    wait_for(lambda: not traces(process.pid))
-
-
-def test_clean_removes_containers_after_kill_9_of_everything(experiment: Experiment) -> None:
-    process = held(experiment)
-    everything = kill_everything(process)
-    # Another `tare run` that starts now does the same, and then this one has nothing to print.
-    tare("clean")
-    wait_for(lambda: none_left(everything))
-    wait_for(lambda: not traces(process.pid))

@@ -98,5 +98,9 @@ def test_what_stopped_it_is_carried_out_again_by_resume(experiment: Experiment) 
     assert [run["run"] for run in runs] == list(range(1, 10))
     assert all(run["valid"] for run in runs)
     assert all(run in runs for run in begun)
-    (primary,) = [one for one in json.loads(out)["comparisons"] if one["role"] == "primary"]
+    (primary,) = [
+        comparison
+        for comparison in json.loads(out)["comparisons"]
+        if comparison["role"] == "primary"
+    ]
     assert primary["runs"] == {"baseline": 3, "condition": 3}

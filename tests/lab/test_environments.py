@@ -2,7 +2,6 @@
 """Every environment keeps the contract of `Environment`."""
 
 import os
-import shutil
 import signal
 import sys
 import urllib.request
@@ -36,12 +35,6 @@ BUSY = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"
 Start = Callable[..., Process]
 
 
-@pytest.fixture
-def processes(tmp_path: Path) -> Iterator[Processes]:
-    with Processes(tmp_path / "supervisor.log") as held:
-        yield held
-
-
 IMAGE = "an image with the services of these tests"
 GUESTS = ("vm", "container-in-vm")
 SLOW = ("pod", *GUESTS)
@@ -65,7 +58,7 @@ def names(table: dict[str, Any]) -> str:
 def params() -> list[Any]:
     """Those that take seconds to start are left to `make test-integration`."""
     slow = [pytest.mark.integration]
-    return [pytest.param(one, marks=slow if one["type"] in SLOW else []) for one in TABLES]
+    return [pytest.param(table, marks=slow if table["type"] in SLOW else []) for table in TABLES]
 
 
 @pytest.fixture(scope="module")
@@ -73,8 +66,6 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """An image whose user is not root."""
     if not may_run_pods():
         pytest.skip("an image needs root and the packages podman and runc")
-    if shutil.which("nginx") is None:
-        pytest.skip("nginx is not installed")
     root = tmp_path_factory.mktemp("image") / "root"
     make_root_of_services(root)
     with image_of(root, "environments", ["USER shop"]) as name:

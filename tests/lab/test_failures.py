@@ -47,12 +47,12 @@ http {
 
 def check_one_is_valid_and_two_is_not(experiment: Experiment) -> str:
     """Asserts so of the only block, and returns the reason."""
-    (one,), (two,) = experiment.runs("one"), experiment.runs("two")
-    assert one["valid"], one
-    assert one["requests"] > 0
-    assert one["reason"] is None
-    assert not two["valid"]
-    return str(two["reason"])
+    (first,), (second,) = experiment.runs("one"), experiment.runs("two")
+    assert first["valid"], first
+    assert first["requests"] > 0
+    assert first["reason"] is None
+    assert not second["valid"]
+    return str(second["reason"])
 
 
 def test_a_service_that_crashes_under_load(experiment: Experiment) -> None:
@@ -218,5 +218,5 @@ def test_a_service_that_is_throttled(experiment: Experiment, quota: Path) -> Non
     throttled, time = (sum(row[name] for row in of_quota) for name in ("value", "duration_ns"))
     assert throttled > 0.01 * time
     (run,) = experiment.runs("two")
-    (limits,) = (one for one in run["recommendations"] if one["number"] == 8)
+    (limits,) = (answer for answer in run["recommendations"] if answer["number"] == 8)
     assert (limits["answer"], limits["evidence"]) == ("broken", [reason])

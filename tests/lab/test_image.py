@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 from pydantic_core import PydanticCustomError
-from tests.in_process import tare
-from tests.lab.conftest import Experiment, family, held_in, kill_everything, none_left
+from tests.lab.conftest import Experiment
+from tests.lab.leftovers import of_images
+from tests.lab.made import making
 from tests.lab.root_files import PODMAN, image_of, make_root, make_root_of_services
-from tests.lab.test_container import owned, traces
 from tests.lab.test_environments import wait_until_ended
 from tests.rights import may_run_pods
-from tests.waiting import wait_for
 
 from tare.errors import InputError
 from tare.lab import environments
@@ -38,8 +37,6 @@ ROOT_AND_IMAGE = '{ type = "container", root = "/", image = "shop" }'
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if shutil.which("nginx") is None:
-        pytest.skip("nginx is not installed")
     root = tmp_path_factory.mktemp("image") / "root"
     make_root_of_services(root)
     return root
@@ -52,27 +49,10 @@ def image(root: Path) -> Iterator[str]:
 
 
 @pytest.fixture
-def processes(tmp_path: Path) -> Iterator[Processes]:
-    with Processes(tmp_path / "supervisor.log") as held:
-        yield held
-
-
-@pytest.fixture
 def make(processes: Processes) -> Iterator[Make]:
-    made: list[Container] = []
-
-    def make(image: str) -> Container:
-        table = ContainerEnvironment(type="container", image=image)
-        one = environments.of_run(table, processes, f"1/container/{len(made)}")
-        assert isinstance(one, Container)
-        made.append(one)
-        one.check(table)
-        one.prepare()
-        return one
-
-    yield make
-    for one in made:
-        one.stop()
+    """Makes a container of an image."""
+    with making(Container, "container", processes) as prepared:
+        yield lambda image: prepared(image=image)
 
 
 def run(container: Container, script: str, folder: Path, **variables: str) -> str:
@@ -87,16 +67,9 @@ def run(container: Container, script: str, folder: Path, **variables: str) -> st
     return log.read_text()
 
 
-def left(pid: int) -> list[str]:
-    """What is left of the containers of a process."""
-    words = ["ps", "--all", "--format", "{{.Names}}", "--filter", f"name=tare-{pid}-"]
-    names = subprocess.check_output([*PODMAN, *words], text=True).split()
-    return [*names, *map(str, traces(pid))]
-
-
 def mounted_at(pid: int) -> list[str]:
     """Where podman mounted the containers of a process."""
-    names = [name for name in left(pid) if "/" not in name]
+    names = [name for name in of_images(pid) if "/" not in name]
     words = ["container", "inspect", "--format", "{{.GraphDriver.Data.MergedDir}}", *names]
     return subprocess.check_output([*PODMAN, *words], text=True).split()
 
@@ -130,7 +103,7 @@ def test_what_programs_write_is_discarded_and_the_image_stays(
     assert f" {folder} " in Path("/proc/self/mounts").read_text()
     first.stop()
     assert f" {folder} " not in Path("/proc/self/mounts").read_text()
-    assert not left(os.getpid())
+    assert not of_images(os.getpid())
     (tmp_path / "log").unlink()
     script = "cat /etc/only; [ ! -e /added ] && cat /etc/hosts"
     printed = run(make(image), script, tmp_path / "second")
@@ -187,7 +160,7 @@ def test_layers_and_proxies_work_around_a_service_of_an_image(
     for run in experiment.manifest["runs"]:
         assert run["cpu"]["service_ns_per_request"] > 0
     assert experiment.manifest["fingerprints"]["container"]["system_call_ns"] > 0
-    assert not left(os.getpid())
+    assert not of_images(os.getpid())
 
 
 @pytest.mark.parametrize("kind", ["container", pytest.param("pod", marks=pytest.mark.integration)])
@@ -268,7 +241,7 @@ def test_an_image_without_glibc_runs_the_service_but_no_hook(
     assert "which tare-hook needs: the layers hook, link, log" in run["reason"]
     (warning,) = [each for each in experiment.manifest["warnings"] if "fingerprint" in each]
     assert "has no glibc" in warning
-    assert not left(os.getpid())
+    assert not of_images(os.getpid())
 
 
 def test_a_fingerprint_without_glibc_has_a_reason(
@@ -277,32 +250,3 @@ def test_a_fingerprint_without_glibc_has_a_reason(
     settings = ContainerEnvironment(type="container", image=without_glibc)
     with pytest.raises(RunError, match=r"has no glibc .*, which tare-load needs"):
         fingerprint(settings, processes, tmp_path)
-
-
-def held(experiment: Experiment, image: str) -> "subprocess.Popen[str]":
-    """A `tare run` with a container of the image, while a service waits in it."""
-    return held_in(experiment, f'environments = [{{ type = "container", image = "{image}" }}]')
-
-
-def test_kill_9_of_tare_removes_the_container_of_podman(experiment: Experiment, image: str) -> None:
-    process = held(experiment, image)
-    started = family(process)
-    names = owned(process)
-    assert {*names} <= {*left(process.pid)}
-    process.kill()
-    wait_for(lambda: none_left(started))
-    process.communicate()
-    if left(process.pid):  # the supervisor has 4 s, too little for podman on a busy machine
-        assert tare("clean").returncode == 0
-    wait_for(lambda: not left(process.pid))
-
-
-def test_clean_removes_the_container_of_podman_after_kill_9_of_everything(
-    experiment: Experiment, image: str
-) -> None:
-    process = held(experiment, image)
-    everything = kill_everything(process)
-    assert left(process.pid)
-    assert tare("clean").returncode == 0  # or another `tare run` does it at the same time
-    wait_for(lambda: none_left(everything))
-    wait_for(lambda: not left(process.pid))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods of `tare run`: their own loopback, limits, images, and that nothing of them is left."""
+"""Pods of `tare run`: their own loopback, limits and images."""
 
 import json
 import os
@@ -12,16 +12,14 @@ from pathlib import Path
 
 import pytest
 from pydantic_core import PydanticCustomError
-from tests.changing_folders import matches
-from tests.in_process import tare
-from tests.lab.conftest import NGINX_CONF, Experiment, family, held_in, kill_everything, none_left
+from tests.lab.conftest import NGINX_CONF, Experiment
 from tests.lab.kubernetes_schema import check_pod
+from tests.lab.leftovers import of_pods
+from tests.lab.made import making
 from tests.lab.root_files import PODMAN, image_of, make_root
-from tests.lab.test_container import BUSY, owned
+from tests.lab.test_container import BUSY
 from tests.lab.test_environments import wait_until_ended
-from tests.lab.test_interruption import kill_all_at_once
 from tests.rights import may_run_pods
-from tests.waiting import wait_for
 
 from tare.errors import InputError
 from tare.lab import environments
@@ -44,28 +42,10 @@ Make = Callable[..., Pod]
 
 
 @pytest.fixture
-def processes(tmp_path: Path) -> Iterator[Processes]:
-    with Processes(tmp_path / "supervisor.log") as held:
-        yield held
-
-
-@pytest.fixture
 def make(processes: Processes) -> Iterator[Make]:
     """Makes a pod environment with some settings."""
-    made: list[Pod] = []
-
-    def make(**settings: object) -> Pod:
-        table = PodEnvironment.model_validate({"type": "pod", **settings})
-        one = environments.of_run(table, processes, f"1/pod/{len(made)}")
-        assert isinstance(one, Pod)
-        made.append(one)
-        one.check(table)
-        one.prepare()
-        return one
-
-    yield make
-    for one in made:
-        one.stop()
+    with making(Pod, "pod", processes) as make:
+        yield make
 
 
 def run(pod: Pod, script: str, folder: Path, **variables: str) -> str:
@@ -89,8 +69,8 @@ def test_the_loopback_of_a_pod_is_its_own(make: Make) -> None:
         assert pod.exec(["python3", "-c", "print(*__import__('os').listdir('/sys/class/net'))"])
 
         def listens() -> bool:
-            with socket.socket() as one:
-                return one.connect_ex(("127.0.0.1", port)) == 0
+            with socket.socket() as client:
+                return client.connect_ex(("127.0.0.1", port)) == 0
 
         assert listens()
         assert not pod.in_network(listens)
@@ -222,7 +202,7 @@ def test_what_podman_complains_of_is_one_line(make: Make, tmp_path: Path) -> Non
         pod.exec(["true"])
     assert "\n" not in str(raised.value)
     pod.stop()
-    assert not left(os.getpid())
+    assert not of_pods(os.getpid())
 
 
 def test_hook_proxy_and_link_work_in_pods(experiment: Experiment) -> None:
@@ -234,7 +214,7 @@ def test_hook_proxy_and_link_work_in_pods(experiment: Experiment) -> None:
         assert run["cpu"]["service_ns_per_request"] > 0
         assert run["cpu"]["generator_ns_per_request"] > 0
         assert run["endpoint"].startswith("http://127.0.0.1:")
-    assert not left(os.getpid())
+    assert not of_pods(os.getpid())
 
 
 def test_a_service_that_reaches_its_cpu_limit_is_invalid(experiment: Experiment) -> None:
@@ -263,70 +243,7 @@ def test_kill_9_of_the_service_is_the_reason_of_its_run(experiment: Experiment) 
     assert done.returncode == 0, done.stderr
     (run,) = experiment.runs("two")
     assert "exited with code 137 during the load" in run["reason"]
-    assert not left(os.getpid())
-
-
-def held(experiment: Experiment) -> "subprocess.Popen[str]":
-    """A `tare run` with a pod, while a service waits in it."""
-    return held_in(experiment, 'environments = ["pod"]')
-
-
-def left(pid: int) -> list[str]:
-    """What is left of the pods of a process: in podman, mounts, and the runtime directory."""
-    filters = ["--filter", f"name=tare-pod-{pid}-"]
-    others = subprocess.check_output(
-        [*PODMAN, "pod", "ps", "--no-trunc", "--format", "{{.ID}}"], text=True
-    ).split()
-    found = [
-        subprocess.run([*PODMAN, *words], capture_output=True, text=True, check=True).stdout
-        for words in (
-            ["ps", "-a", "--format", "{{.Names}}", *filters],
-            ["pod", "ps", "--format", "{{.Name}}", *filters],
-            ["images", "--format", "{{.Repository}}", "--filter", f"reference=*tare-pod-{pid}-*"],
-        )
-    ]
-    mounts = Path("/proc/self/mounts").read_text().splitlines()
-    groups = matches(Path("/sys/fs/cgroup"), "**/libpod_parent/*/")
-    # podman keeps a group for the monitors of containers without a pod.
-    kept = {*others, "conmon"}
-    return [
-        *(str(one) for one in groups if one.name not in kept),
-        *(line for text in found for line in text.splitlines()),
-        *(line for line in mounts if f"tare-pod-{pid}-" in line),
-        *map(str, matches(runtime_directory(), f"*/*pod-{pid}-*")),
-    ]
-
-
-def test_kill_9_of_tare_removes_the_pod(experiment: Experiment) -> None:
-    process = held(experiment)
-    started = family(process)
-    assert [name.rpartition("-")[0] for name in owned(process)] == [f"tare-pod-{process.pid}"]
-    assert left(process.pid)
-    process.kill()
-    wait_for(lambda: none_left(started))
-    process.communicate()
-    if left(process.pid):  # the supervisor has 4 s, too little for podman on a busy machine
-        assert tare("clean").returncode == 0
-    wait_for(lambda: not left(process.pid))
-
-
-def test_kill_9_of_tare_and_supervisor_at_once_leaves_no_process(experiment: Experiment) -> None:
-    process = held(experiment)
-    started = family(process)
-    kill_all_at_once(process)
-    wait_for(lambda: none_left(started))
-    process.communicate()
-    assert tare("clean").returncode == 0  # or another `tare run` does it at the same time
-    wait_for(lambda: not left(process.pid))
-
-
-def test_clean_removes_the_pod_after_kill_9_of_everything(experiment: Experiment) -> None:
-    process = held(experiment)
-    everything = kill_everything(process)
-    assert left(process.pid)
-    assert tare("clean").returncode == 0  # or another `tare run` does it at the same time
-    wait_for(lambda: none_left(everything))
-    wait_for(lambda: not left(process.pid))
+    assert not of_pods(os.getpid())
 
 
 def test_a_pod_is_removed_although_podman_lost_its_monitors(make: Make) -> None:
@@ -334,22 +251,22 @@ def test_a_pod_is_removed_although_podman_lost_its_monitors(make: Make) -> None:
     pod.exec(["true"])
     folder = runtime_directory() / "containers" / pod.pod
     ids = (folder / "ids").read_text().split()[1:]
-    states = [Path("/run/runc", one) for one in ids]
+    states = [Path("/run/runc", container) for container in ids]
     assert len(states) == 3
-    assert all(one.exists() for one in states)
+    assert all(state.exists() for state in states)
     format_ = "{{.State.ConmonPid}} {{.State.Pid}}"
     pids = subprocess.check_output([*PODMAN, "inspect", "--format", format_, *ids], text=True)
     for pid in pids.split():
         os.kill(int(pid), signal.SIGKILL)
     (folder / "ids").unlink()  # as if it was killed before it knew them
     pod.stop()
-    assert not [one for one in states if one.exists()]
-    assert not left(os.getpid())
+    assert not [state for state in states if state.exists()]
+    assert not of_pods(os.getpid())
 
 
 def test_two_experiments_have_pods_of_their_own(make: Make) -> None:
-    one, two = make(), make()
-    networks = {each.exec(["readlink", "/proc/self/ns/net"]) for each in (one, two)}
+    first, second = make(), make()
+    networks = {each.exec(["readlink", "/proc/self/ns/net"]) for each in (first, second)}
     assert len(networks) == 2
-    one.stop()
-    assert two.exec(["echo", "still there"]) == "still there\n"
+    first.stop()
+    assert second.exec(["echo", "still there"]) == "still there\n"

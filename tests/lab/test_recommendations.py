@@ -33,7 +33,7 @@ printf 'start_time,response_time\\n1,1\\n2,1\\n' > "$1"
 def answers(run: dict[str, object]) -> dict[int, str]:
     found = run["recommendations"]
     assert isinstance(found, list)
-    return {one["number"]: one["answer"] for one in found}
+    return {recommendation["number"]: recommendation["answer"] for recommendation in found}
 
 
 def test_every_run_and_the_plan_answer_their_recommendations(experiment: Experiment) -> None:
@@ -66,8 +66,8 @@ def test_only_recommendation_3_cannot_be_told_without_manifest_and_statement(
     assert experiment.measure(blocks=1).returncode == 0
     unknown = {
         number
-        for one in (experiment.manifest, *experiment.manifest["runs"])
-        for number, answer in answers(one).items()
+        for judged in (experiment.manifest, *experiment.manifest["runs"])
+        for number, answer in answers(judged).items()
         if answer == "cannot tell"
     }
     assert unknown == {3}
@@ -121,7 +121,7 @@ def test_a_generator_that_is_starved_of_cpu_makes_runs_invalid(
     (run,) = experiment.manifest["runs"]
     assert not run["valid"]
     assert "the load generator was throttled for" in run["reason"]
-    (limits,) = (one for one in run["recommendations"] if one["number"] == 8)
+    (limits,) = (answer for answer in run["recommendations"] if answer["number"] == 8)
     assert (limits["answer"], limits["evidence"]) == ("broken", [run["reason"]])
     # Without its baseline, the experiment has nothing to compare.
     assert (done.returncode, run["reason"] in done.stderr) == (1, True)
@@ -155,7 +155,7 @@ def test_tare_report_prints_the_answers(experiment: Experiment) -> None:
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)["recommendations"]
     # Without a hook, no run leaves the seventh to another.
-    assert [one["number"] for one in found] == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+    assert [recommendation["number"] for recommendation in found] == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
     done = tare("report", experiment.result)
     assert done.stdout == f"{experiment.result / 'report.html'}\n"
     assert done.stderr.startswith("recommendations: ")

@@ -37,12 +37,6 @@ Join = Callable[..., Netns]
 
 
 @pytest.fixture
-def processes(tmp_path: Path) -> Iterator[Processes]:
-    with Processes(tmp_path / "supervisor.log") as held:
-        yield held
-
-
-@pytest.fixture
 def join(processes: Processes) -> Iterator[Join]:
     """Makes a namespace whose link has some settings."""
     if not may_make_namespaces():
@@ -152,11 +146,11 @@ def test_services_of_one_run_are_two_links_apart(join: Join) -> None:
     segment = Segment()
     segment.prepare()
     try:
-        one, two = (join(segment, delay="20ms") for _ in range(2))
-        with listener(one) as server:
+        server_address, client_address = (join(segment, delay="20ms") for _ in range(2))
+        with listener(server_address) as server:
             address = server.getsockname()
             begun = time.monotonic_ns()
-            with inside(two, lambda: socket.create_connection(address)):
+            with inside(client_address, lambda: socket.create_connection(address)):
                 assert time.monotonic_ns() - begun >= 4 * DELAY
     finally:
         segment.stop()

@@ -19,7 +19,11 @@ def judged_blocks(result: Path) -> set[int]:
     done = tare("report", result, "--json")
     assert done.returncode == 0, done.stderr
     comparisons = json.loads(done.stdout)["comparisons"]
-    return {one["runs"]["condition"] for one in comparisons if one["metric"] == "p50"}
+    return {
+        comparison["runs"]["condition"]
+        for comparison in comparisons
+        if comparison["metric"] == "p50"
+    }
 
 
 @pytest.mark.exhaustive

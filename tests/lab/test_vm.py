@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Virtual machines of `tare run`: layers in them, who may use them, and their removal."""
+"""Virtual machines of `tare run`: layers in them, and who may use them."""
 
 import os
 import signal
@@ -11,10 +11,8 @@ from pathlib import Path
 
 import pytest
 from pydantic_core import PydanticCustomError
-from tests.changing_folders import matches
-from tests.in_process import tare
-from tests.lab.conftest import Experiment, family, held_in, kill_everything, none_left
-from tests.lab.test_container import owned
+from tests.lab.conftest import Experiment
+from tests.lab.leftovers import of_guests
 from tests.rights import may_run_guests
 from tests.waiting import wait_for
 
@@ -30,7 +28,6 @@ from tare.lab.environments.vm import Vm
 from tare.lab.processes.processes import Processes
 from tare.plan import expected, parse
 from tare.plan.schema.environments import MachineName, VmEnvironment
-from tare.running.directory import runtime_directory
 
 pytestmark = [
     pytest.mark.integration,
@@ -147,7 +144,7 @@ def test_a_plan_may_leave_the_machine_open(monkeypatch: pytest.MonkeyPatch) -> N
         assert plan.environment_names == ["vm", "mine"]
         found = environments.resolved(plan)
         assert environments.resolved(found) == found
-        machines_ = {getattr(one, "machine", None) for one in found.environments}
+        machines_ = {getattr(environment, "machine", None) for environment in found.environments}
         assert len(machines_) == 1
         return found.environment_names
 
@@ -201,31 +198,4 @@ def test_hook_and_proxy_work_in_guests(experiment: Experiment) -> None:
     assert set(reasons.values()) == {None}
     for run in experiment.manifest["runs"]:
         assert run["cpu"]["service_ns_per_request"] > 0
-    assert not traces(os.getpid())
-
-
-def traces(pid: int) -> list[Path]:
-    """What a process has of guests."""
-    return [
-        *matches(Path("/sys/class/net"), f"tare{pid}v*"),
-        *matches(runtime_directory(), f"*/tare{pid}v*"),
-    ]
-
-
-def test_kill_9_of_tare_ends_its_guests(experiment: Experiment) -> None:
-    process = held_in(experiment, f"environments = {GUESTS}")
-    started = family(process)
-    assert {name.partition("v")[0] for name in owned(process)} == {f"tare{process.pid}"}
-    process.kill()
-    wait_for(lambda: none_left(started))
-    wait_for(lambda: not traces(process.pid))
-    process.communicate()
-
-
-def test_clean_removes_what_is_left_after_kill_9_of_everything(experiment: Experiment) -> None:
-    process: subprocess.Popen[str] = held_in(experiment, f"environments = {GUESTS}")
-    everything = kill_everything(process)
-    assert traces(process.pid)
-    tare("clean")
-    wait_for(lambda: none_left(everything))
-    wait_for(lambda: not traces(process.pid))
+    assert not of_guests(os.getpid())

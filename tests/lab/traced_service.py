@@ -35,7 +35,7 @@ class Service(BaseHTTPRequestHandler):
         whole = {"name": "GET /", "kind": 2, "spanId": root, "startTimeUnixNano": str(start)}
         pay = {"name": "pay", "kind": 1, "spanId": os.urandom(8).hex(), "parentSpanId": root}
         pay["startTimeUnixNano"] = str(start + 200_000)
-        spans = [one | {"traceId": trace, "endTimeUnixNano": str(end)} for one in (whole, pay)]
+        spans = [span | {"traceId": trace, "endTimeUnixNano": str(end)} for span in (whole, pay)]
         name = {"stringValue": os.environ["OTEL_SERVICE_NAME"]}
         resource = {"attributes": [{"key": "service.name", "value": name}]}
         body = {"resourceSpans": [{"resource": resource, "scopeSpans": [{"spans": spans}]}]}

@@ -7,11 +7,11 @@
 static atomic_int is_over;
 static _Atomic long rounds[2];
 
-static void exchange(int one, int other) {
+static void exchange(int client, int accepted) {
     char byte = 'f';
     for (int round = 0; round < 4; round++)
-        if (write(one, &byte, 1) != 1 || read(other, &byte, 1) != 1 ||
-            write(other, &byte, 1) != 1 || read(one, &byte, 1) != 1)
+        if (write(client, &byte, 1) != 1 || read(accepted, &byte, 1) != 1 ||
+            write(accepted, &byte, 1) != 1 || read(client, &byte, 1) != 1)
             exit(2);
 }
 
@@ -19,9 +19,9 @@ static void *makes_links(void *unused) {
     struct sockaddr_in address;
     int listener = listen_at(&address);
     while (!is_over) {
-        int one = connect_to(&address), other = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-        exchange(one, other);
-        close(one), close(other);
+        int client = connect_to(&address), accepted = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+        exchange(client, accepted);
+        close(client), close(accepted);
         rounds[0]++;
     }
     return unused;

@@ -9,7 +9,7 @@ enum { PIECE = 300000, PERIOD = 100000 /* ns */ };
 
 static long sent_by_handler;
 
-static void sends_one(int signal) {
+static void sends_byte(int signal) {
     int error = errno, flags = sent_by_handler % 2 ? MSG_DONTWAIT : 0;
     if (send(near, "!", 1, flags | MSG_NOSIGNAL) == 1) sent_by_handler++;
     errno = error;
@@ -48,7 +48,7 @@ int main(int count, char **words) {
     pthread_sigmask(SIG_BLOCK, &all, &before);
     pthread_create(&receiver, NULL, receives, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    struct sigaction action = {.sa_handler = sends_one, .sa_flags = SA_RESTART};
+    struct sigaction action = {.sa_handler = sends_byte, .sa_flags = SA_RESTART};
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR2};
     struct itimerspec often = {{0, PERIOD}, {0, PERIOD}}, never = {0};
     timer_t timer;

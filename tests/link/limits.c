@@ -17,12 +17,12 @@ static void *makes_links(void *unused) {
     int listener = listen_at(&address);
     char byte = 'f';
     while (!is_over) {
-        int one = connect_to(&address), other = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+        int client = connect_to(&address), accepted = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
         for (int round = 0; round < 4; round++)
-            if (write(one, &byte, 1) != 1 || read(other, &byte, 1) != 1 ||
-                write(other, &byte, 1) != 1 || read(one, &byte, 1) != 1)
+            if (write(client, &byte, 1) != 1 || read(accepted, &byte, 1) != 1 ||
+                write(accepted, &byte, 1) != 1 || read(client, &byte, 1) != 1)
                 exit(2);
-        close(one), close(other);
+        close(client), close(accepted);
         rounds++;
     }
     return unused;

@@ -11,11 +11,11 @@ static atomic_int is_over, is_time;
 static int set;
 static pid_t waiter;
 
-static void exchange(int one, int other) {
+static void exchange(int client, int accepted) {
     char byte = 'f';
     for (int round = 0; round < 4; round++)
-        if (write(one, &byte, 1) != 1 || read(other, &byte, 1) != 1 ||
-            write(other, &byte, 1) != 1 || read(one, &byte, 1) != 1)
+        if (write(client, &byte, 1) != 1 || read(accepted, &byte, 1) != 1 ||
+            write(accepted, &byte, 1) != 1 || read(client, &byte, 1) != 1)
             exit(2);
 }
 
@@ -107,12 +107,12 @@ static int meeting(int fd) {
     struct sockaddr_in own, other;
     struct sockaddr_un name = {AF_UNIX};
     socklen_t length = sizeof own;
-    char one[40], two[40];
+    char own_text[40], other_text[40];
     if (getsockname(fd, (void *)&own, &length) || getpeername(fd, (void *)&other, &length)) exit(2);
-    put(one, &own), put(two, &other);
-    int is_low = strcmp(one, two) < 0;
+    put(own_text, &own), put(other_text, &other);
+    int is_low = strcmp(own_text, other_text) < 0;
     int size = snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "tare-link1/%s%s",
-                        is_low ? one : two, is_low ? two : one);
+                        is_low ? own_text : other_text, is_low ? other_text : own_text);
     int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (bind(listener, (void *)&name, offsetof(struct sockaddr_un, sun_path) + 1 + size) ||
         listen(listener, 1))

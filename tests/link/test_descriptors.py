@@ -79,7 +79,7 @@ import os
 def left():
     descriptors = sorted(map(int, os.listdir("/proc/self/fd")))
     maps = [line for line in open("/proc/self/maps") if "memfd:tare-link " in line]
-    return descriptors, len(maps), sorted(one for one in os.listdir("/dev/shm") if "tare" in one)
+    return descriptors, len(maps), sorted(name for name in os.listdir("/dev/shm") if "tare" in name)
 def rounds(count):
     for _ in range(count):
         pairs = [linked() for _ in range(40)]

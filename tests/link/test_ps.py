@@ -67,9 +67,9 @@ def test_links_are_listed_with_what_they_carried() -> None:
         table = subprocess.run([LINK, "ps"], check=True, capture_output=True, text=True).stdout
         assert f" {near} " in table
         (program,) = (
-            one
-            for one in json.loads(tare("ps", "--json").stdout)["programs"]
-            if one["collector"] == process.pid
+            listing
+            for listing in json.loads(tare("ps", "--json").stdout)["programs"]
+            if listing["collector"] == process.pid
         )
         assert (program["kind"], program["pid"]) == ("link", links[near]["pid"])
 

@@ -43,10 +43,10 @@ class Nginx:
         """Requests in the access logs, once nginx has stopped by itself."""
         subprocess.run(["nginx", "-p", self.folder, "-c", "nginx.conf", "-s", "quit"], check=True)
         self.process.wait(SECONDS)
-        one, two = (
+        first, second = (
             len((self.folder / name).read_text().splitlines()) for name in ("one.log", "two.log")
         )
-        return one, two
+        return first, second
 
 
 @pytest.fixture
@@ -163,10 +163,10 @@ def rows_of_a_part(path: Path) -> list[dict[str, Any]]:
 
 
 def free_ports() -> tuple[int, int]:
-    with socket.socket() as one, socket.socket() as two:
-        one.bind(("127.0.0.1", 0))
-        two.bind(("127.0.0.1", 0))
-        return one.getsockname()[1], two.getsockname()[1]
+    with socket.socket() as first, socket.socket() as second:
+        first.bind(("127.0.0.1", 0))
+        second.bind(("127.0.0.1", 0))
+        return first.getsockname()[1], second.getsockname()[1]
 
 
 def wait_for_port(port: int) -> None:

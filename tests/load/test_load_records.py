@@ -82,8 +82,8 @@ def test_slices_of_one_target_leave_no_gap(nginx: Nginx, measure: Measure) -> No
 
     slices = list(_by_slice(measured, "machine", "steal").values())
     assert 0 < len(slices) <= 10
-    for one, next_ in pairwise(slices):
-        assert one["start_ns"] + one["duration_ns"] == next_["start_ns"]
+    for current, next_ in pairwise(slices):
+        assert current["start_ns"] + current["duration_ns"] == next_["start_ns"]
     cpu = _by_slice(measured, "generator", "cpu_time").values()
     assert all(0 < row["value"] <= row["duration_ns"] * 1.5 for row in cpu)
 

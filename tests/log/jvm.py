@@ -25,8 +25,8 @@ def found() -> dict[str, str]:
     if aarch64.FOLDER:
         return {"17": f"{aarch64.FOLDER}/java"} if Path(aarch64.FOLDER, "java").exists() else {}
     all_ = jdks().details["jdks"]
-    usable = [one for one in all_ if one["kind"] == "JDK" and version(one["version"]) >= 17]
-    return {one["version"]: one["home"] for one in usable}
+    usable = [jdk for jdk in all_ if jdk["kind"] == "JDK" and version(jdk["version"]) >= 17]
+    return {jdk["version"]: jdk["home"] for jdk in usable}
 
 
 FOUND = found()
@@ -34,9 +34,9 @@ FOUND = found()
 
 def those_from(oldest: int) -> list[object]:
     """Versions for the fixture `java`, which skips "none". The newest is in each run."""
-    *others, newest = sorted((one for one in FOUND if version(one) >= oldest), key=version) or [
-        "none"
-    ]
+    *others, newest = sorted(
+        (release for release in FOUND if version(release) >= oldest), key=version
+    ) or ["none"]
     marked = [pytest.param(other, marks=pytest.mark.exhaustive) for other in others]
     return [*marked, pytest.param(newest)]
 

@@ -50,7 +50,7 @@ class Program:
     def open_segment(self) -> int:
         """A descriptor of its segment."""
         links = Path(f"/proc/{self.process.pid}/fd").iterdir()
-        (link,) = [one for one in links if "memfd:tare-log" in str(one.readlink())]
+        (link,) = [link for link in links if "memfd:tare-log" in str(link.readlink())]
         return os.open(link, os.O_RDWR)
 
     def begin_step(self) -> None:

@@ -208,7 +208,7 @@ def crc32c(data: bytes) -> int:
 def crc_table() -> list[int]:
     table = list(range(256))
     for _ in range(8):
-        table = [one >> 1 ^ (0x82F63B78 if one & 1 else 0) for one in table]
+        table = [rest >> 1 ^ (0x82F63B78 if rest & 1 else 0) for rest in table]
     return table
 
 

@@ -82,8 +82,8 @@ def silent(folder: Path, count: int) -> Iterator[None]:
     """Connections over which nothing is said."""
     with ExitStack() as stack:
         for _ in range(count):
-            one = stack.enter_context(socket.socket(socket.AF_UNIX))
-            one.connect(str(folder / "socket"))
+            connection = stack.enter_context(socket.socket(socket.AF_UNIX))
+            connection.connect(str(folder / "socket"))
         yield
 
 
@@ -116,11 +116,11 @@ def test_descriptors_that_are_not_asked_for_are_closed(tmp_path: Path) -> None:
     with collecting(tmp_path) as collector, (tmp_path / "sent").open() as sent:
         folder = Path(f"/proc/{collector.pid}/fd")
         for count in [0, 2, 3] * 4:
-            with socket.socket(socket.AF_UNIX) as one:
-                one.connect(str(tmp_path / "socket"))
-                socket.send_fds(one, [b"x"], [sent.fileno()] * count)
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.connect(str(tmp_path / "socket"))
+                socket.send_fds(connection, [b"x"], [sent.fileno()] * count)
                 # Who sent several would come again without an answer.
-                assert one.recv(1) == (b"\0" if count else b"")
+                assert connection.recv(1) == (b"\0" if count else b"")
         assert str(tmp_path / "sent") not in map(os.path.realpath, folder.iterdir())
         told = ended(collector)
     reason = "could not connect: it sent no descriptor, or several"
@@ -169,8 +169,10 @@ def test_a_segment_of_another_version(tmp_path: Path) -> None:
 def told_of(fd: int, folder: Path) -> str:
     """By the collector, of what this descriptor stands for."""
     with os.fdopen(fd, "rb"), collecting(folder) as collector:
-        with socket.socket(socket.AF_UNIX) as one:
-            one.connect(str(folder / "socket"))
-            socket.send_fds(one, [b"x"], [fd])
-            assert one.recv(1) == b"\0", "an answer: without one, a program would connect again"
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(folder / "socket"))
+            socket.send_fds(connection, [b"x"], [fd])
+            assert connection.recv(1) == b"\0", (
+                "an answer: without one, a program would connect again"
+            )
         return ended(collector)

@@ -88,7 +88,7 @@ def understood(file: Path) -> Logged:
             stack.append(row)
         elif name is None:
             events.append(row)
-        elif any(PAIRS[one.channel][0] == name for one in stack):
+        elif any(PAIRS[open_row.channel][0] == name for open_row in stack):
             while PAIRS[(begin := stack.pop()).channel][0] != name:
                 pass
             spans.append(Span(row.tid, name, begin.time_ns, row.time_ns))
@@ -145,7 +145,9 @@ def test_perfetto(logged: Logged, tmp_path: Path) -> None:
             lost += int(name.split()[0]) if name.endswith("lost") else 0
         elif event.type == TrackEvent.TYPE_SLICE_END:
             begin, name = slices[event.track_uuid].pop()
-            is_whole = all(one.string_value != "not known" for one in event.debug_annotations)
+            is_whole = all(
+                annotation.string_value != "not known" for annotation in event.debug_annotations
+            )
             if is_whole and not name.endswith("lost"):
                 found.append(Span(track.thread.tid, name, begin, packet.timestamp))
         elif event.type == TrackEvent.TYPE_INSTANT:
@@ -167,7 +169,7 @@ def test_perfetto(logged: Logged, tmp_path: Path) -> None:
     assert process.cmdline[0].endswith("/nested")
     clocks = [packet.clock_snapshot for packet in trace.packet if packet.HasField("clock_snapshot")]
     assert len(clocks) >= 2
-    assert {clock.clock_id for one in clocks for clock in one.clocks} == {1, 5}
+    assert {clock.clock_id for snapshot in clocks for clock in snapshot.clocks} == {1, 5}
 
 
 def test_perfettos_own_reader(logged: Logged, tmp_path: Path) -> None:
@@ -225,17 +227,19 @@ def test_otlp(logged: Logged, tmp_path: Path) -> None:
     for line in file.read_text().splitlines():
         data = json.loads(line)
         if "resourceSpans" in data:
-            for one in json_format.ParseDict(hex_to_base64(data), TracesData()).resource_spans:
-                attributes = {a.key: a.value for a in one.resource.attributes}
+            for resource_spans in json_format.ParseDict(
+                hex_to_base64(data), TracesData()
+            ).resource_spans:
+                attributes = {a.key: a.value for a in resource_spans.resource.attributes}
                 assert attributes["service.name"].string_value == "nested"
-                spans += [span for scope in one.scope_spans for span in scope.spans]
+                spans += [span for scope in resource_spans.scope_spans for span in scope.spans]
         else:
             for logs in json_format.ParseDict(hex_to_base64(data), LogsData()).resource_logs:
                 records += [record for scope in logs.scope_logs for record in scope.log_records]
     tid = {span.span_id: number(span, "thread.id") for span in spans}
     found = [
-        Span(tid[one.span_id], one.name, one.start_time_unix_nano, one.end_time_unix_nano)
-        for one in spans
+        Span(tid[span.span_id], span.name, span.start_time_unix_nano, span.end_time_unix_nano)
+        for span in spans
     ]
     assert Counter(found) == Counter(logged.spans)
     by_id = {span.span_id: span for span in spans}
@@ -266,11 +270,13 @@ def hex_to_base64(data: Any) -> Any:
             else hex_to_base64(value)
             for key, value in data.items()
         }
-    return [hex_to_base64(one) for one in data] if isinstance(data, list) else data
+    return [hex_to_base64(part) for part in data] if isinstance(data, list) else data
 
 
 def number(of: Any, key: str) -> int:
-    return sum(int(one.value.int_value) for one in of.attributes if one.key == key)
+    return sum(
+        int(attribute.value.int_value) for attribute in of.attributes if attribute.key == key
+    )
 
 
 def test_parquet(logged: Logged, tmp_path: Path) -> None:
@@ -281,11 +287,11 @@ def test_parquet(logged: Logged, tmp_path: Path) -> None:
         if row["duration_ns"] is not None
     ]
     # Durations are of ticks, times of the clock: they differ by what it is slewed.
-    assert Counter((one.tid, one.name, one.begin) for one in found) == Counter(
-        (one.tid, one.name, one.begin) for one in logged.spans
+    assert Counter((span.tid, span.name, span.begin) for span in found) == Counter(
+        (span.tid, span.name, span.begin) for span in logged.spans
     )
-    ends = zip(sorted(one.end for one in found), sorted(s.end for s in logged.spans), strict=True)
-    assert max(abs(one - other) for one, other in ends) < 100_000
+    ends = zip(sorted(span.end for span in found), sorted(s.end for s in logged.spans), strict=True)
+    assert max(abs(exported_end - logged_end) for exported_end, logged_end in ends) < 100_000
     assert sum(row["lost"] or 0 for row in rows) == logged.lost
     names = {end for _, end in PAIRS.values()}
     events = [row for row in rows if row["channel"] is not None and row["channel"] not in names]
@@ -310,11 +316,11 @@ def is_babeltraced(folder: Path, rows: list[Row]) -> None:
         r'\[(\d+)\.(\d{9})\] \S+ (.*?): \{ vpid = (\d+), vtid = (\d+), procname = "(.*?)" \}, '
         r"\{ (?:payload = (-?\d+)|length = \d+, text = (.*)) \}"
     )
-    found = [line.fullmatch(one) for one in done.stdout.splitlines()]
+    found = [line.fullmatch(match) for match in done.stdout.splitlines()]
     read = []
-    for one in found:
-        assert one is not None
-        seconds, nanoseconds, name, pid, tid, thread, payload, text = one.groups()
+    for match in found:
+        assert match is not None
+        seconds, nanoseconds, name, pid, tid, thread, payload, text = match.groups()
         value = payload if payload is not None else json.loads(text)
         read.append((int(seconds + nanoseconds), int(pid), int(tid), thread, name, value))
     expected = [
@@ -323,7 +329,7 @@ def is_babeltraced(folder: Path, rows: list[Row]) -> None:
         if not row.lost
     ]
     assert sorted(read) == sorted(expected)
-    assert [one[0] for one in read] == sorted(one[0] for one in read)
+    assert [event[0] for event in read] == sorted(event[0] for event in read)
     told = re.findall(r"discarded (\d+) event", done.stderr)
     assert sum(int(count) for count in told) == sum(row.lost for row in rows)
 

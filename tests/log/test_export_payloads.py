@@ -57,7 +57,7 @@ every.bytes(b"end")
     )
     rows = dump(file)
     times = [row.time_ns for row in rows]
-    assert sum(one > other for one, other in pairwise(times)) == 20
+    assert sum(earlier > later for earlier, later in pairwise(times)) == 20
     is_babeltraced(exported(file, "ctf")[0], rows)
 
 

@@ -171,11 +171,13 @@ def test_who_is_refused_is_not_listened_to(open_folder: Path) -> None:
     command = [*NOBODY, open_folder / "tare-log", "collect", "--socket", open_folder / "socket"]
     with started(*command, "--out", open_folder / "events.log") as collector:
         wait_for((open_folder / "socket").exists)
-        with socket.socket(socket.AF_UNIX) as one:
-            one.settimeout(SECONDS)
-            one.connect(str(open_folder / "socket"))
-            assert one.recv(2) == b"\0", "an answer: without one, a program would connect again"
-            assert one.recv(1) == b""
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(SECONDS)
+            connection.connect(str(open_folder / "socket"))
+            assert connection.recv(2) == b"\0", (
+                "an answer: without one, a program would connect again"
+            )
+            assert connection.recv(1) == b""
         told = ended(collector)
     assert told == f"tare-log: process {os.getpid()} of user 0 is refused: expected user 65534\n"
 

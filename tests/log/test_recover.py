@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
@@ -24,11 +25,11 @@ Compiled = Callable[[str], Path]
 EVENTS = 100_000
 
 
-def recover(source: Path, out: Path) -> dict[str, int]:
+def recover(source: Path, out: Path) -> dict[str, Any]:
     command = [TARE_LOG, "recover", str(source), "--out", str(out), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    found: dict[str, int] = json.loads(done.stdout)
+    found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 
@@ -50,6 +51,12 @@ def test_a_whole_file_stays_as_it_is(whole: Path, tmp_path: Path) -> None:
     found = recover(whole, tmp_path / "again.log")
     assert (tmp_path / "again.log").read_bytes() == whole.read_bytes()
     assert (found["programs"], found["events"], found["damaged"]) == (1, EVENTS, 0)
+
+
+def test_the_name_of_the_result_need_not_be_text(whole: Path, tmp_path: Path) -> None:
+    out = tmp_path / os.fsdecode(b"\xff.log")
+    assert recover(whole, out)["out"] == f"{tmp_path}/\N{REPLACEMENT CHARACTER}.log"
+    assert out.read_bytes() == whole.read_bytes()
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -284,4 +284,7 @@ def test_what_got_no_answer_is_not_said_to_be_lost_to_full_rings(tmp_path: Path)
     assert done.stderr == "tare-log: 3 round trips got no answer in time\n"
     told = stats(tmp_path / "end.log")
     assert (told["lost"], told["unanswered"]) == (3, 3)
-    assert {one["channel"]: one["lost"] for one in told["channels"]} == {"in": 0, "in rtt": 3}
+    assert {channel["channel"]: channel["lost"] for channel in told["channels"]} == {
+        "in": 0,
+        "in rtt": 3,
+    }

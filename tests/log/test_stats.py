@@ -119,13 +119,15 @@ def test_channels(file: Path) -> None:
     told = stats(file)
     rows = dump(file)
     counts = Counter(row.channel for row in rows)
-    assert {one["channel"]: one["events"] for one in told["channels"]} == counts
+    assert {channel["channel"]: channel["events"] for channel in told["channels"]} == counts
     assert (told["events"], told["lost"], told["processes"]) == (len(rows), 0, 1)
     assert told["threads"] == 3
     times = [row.time_ns for row in rows]
     seconds = (max(times) - min(times)) / 1e9
     assert told["seconds"] == pytest.approx(seconds, rel=0.2)
-    rate = next(one["events_per_second"] for one in told["channels"] if one["channel"] == "text")
+    rate = next(
+        channel["events_per_second"] for channel in told["channels"] if channel["channel"] == "text"
+    )
     assert rate == pytest.approx(counts["text"] / told["seconds"])
 
 
@@ -135,8 +137,10 @@ def test_losses(compiled: Callable[[str], Path], tmp_path: Path) -> None:
     totals = ran(file, compiled("nested"), 2, 6_000, 0, "lose", TARE_LOG_RING="64K")
     told = stats(file)
     assert told["lost"] == totals["lost"] > 0
-    assert sum(one["lost"] for one in told["channels"]) == totals["lost"]
-    logged = {one["channel"]: one["events"] + one["lost"] for one in told["channels"]}
+    assert sum(channel["lost"] for channel in told["channels"]) == totals["lost"]
+    logged = {
+        channel["channel"]: channel["events"] + channel["lost"] for channel in told["channels"]
+    }
     assert (logged["text"], logged["work tin"]) == (12_000, 36_000)
 
 
@@ -273,7 +277,11 @@ def test_spans_are_samples(exported: bool, compiled: Callable[[str], Path], tmp_
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     comparisons = json.loads(done.stdout)["comparisons"]
-    medians = {one["span"]: one for one in comparisons if one["metric"] == "p50"}
+    medians = {
+        comparison["span"]: comparison
+        for comparison in comparisons
+        if comparison["metric"] == "p50"
+    }
     assert medians["request"]["verdict"] == "slower", medians["request"]
     # Of two channels that are no usual pair, only who exports can say that they are one.
     assert ("go" in medians) is exported

@@ -201,9 +201,11 @@ def test_files_that_nothing_relates(compiled: Callable[[str], Path], tmp_path: P
         out = tmp_path / "out.json"
         export = [TARE_LOG, "export", *map(str, files), "--to", "chrome", "--out", str(out)]
         subprocess.run(export, check=True, capture_output=True)
-        instants = [one for one in json.loads(out.read_text())["traceEvents"] if one["ph"] == "i"]
+        instants = [
+            event for event in json.loads(out.read_text())["traceEvents"] if event["ph"] == "i"
+        ]
         assert len(instants) == 200
-        assert {one["pid"] for one in instants} == {1, 1 + (1 << 22)}
+        assert {instant["pid"] for instant in instants} == {1, 1 + (1 << 22)}
     assert_near(dump(both))
 
 

@@ -101,8 +101,8 @@ def test_discarded_events_need_no_ring(compiled: Compiled, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("java", those_from(21), indirect=True)
 def test_a_virtual_thread_keeps_its_events_after_a_loss(java: list[str], tmp_path: Path) -> None:
-    one = "-Djdk.virtualThreadScheduler.parallelism=1"
-    program = [*java, one, LOGGING, "carried"]
+    single_carrier = "-Djdk.virtualThreadScheduler.parallelism=1"
+    program = [*java, single_carrier, LOGGING, "carried"]
     rows = drained_later(tmp_path, *program)
     events = [row for row in rows if row.channel == "carried"]
     assert Counter(row.thread for row in events if int(row.payload) >= 10_000) == {"second": 100}

@@ -47,17 +47,17 @@ def test_a_line_a_second_until_ctrl_c(growing: Growing) -> None:
         told = [json.loads(top.stdout.readline()) for _ in range(2)]
         top.send_signal(signal.SIGINT)
         assert top.wait(SECONDS) == 0
-    for one in told:
-        assert one["seconds"] > 0
-        assert one["programs"] == 1
-        channels = {channel["channel"]: channel for channel in one["channels"]}
+    for reading in told:
+        assert reading["seconds"] > 0
+        assert reading["programs"] == 1
+        channels = {channel["channel"]: channel for channel in reading["channels"]}
         events = sum(channel["events_per_second"] for channel in channels.values())
-        unseen = one["unseen"] / one["seconds"]
-        assert events + unseen == pytest.approx(one["events_per_second"])
+        unseen = reading["unseen"] / reading["seconds"]
+        assert events + unseen == pytest.approx(reading["events_per_second"])
         assert events > 0
         stored = sum(channel["bytes_per_second"] for channel in channels.values())
         # Blocks that tell of losses alone are no channel's, nor are those not counted.
-        assert 0 < stored <= one["bytes_per_second"] * 1.000001
+        assert 0 < stored <= reading["bytes_per_second"] * 1.000001
         rates = {name: channel["events_per_second"] for name, channel in channels.items()}
         # What is lost is lost of all.
         assert rates["work tin"] / rates["request>"] == pytest.approx(3, rel=0.2)
@@ -78,7 +78,7 @@ def test_losses_are_known_by_channel(growing: Growing) -> None:
             time.sleep(0.2)
             growing.collector.send_signal(signal.SIGCONT)
         top.terminate()
-    lost = {one["channel"]: one["lost_per_second"] for one in told["channels"]}
+    lost = {channel["channel"]: channel["lost_per_second"] for channel in told["channels"]}
     assert lost["work tin"] > lost["request>"] > 0
     assert lost.get("check in", 0) == 0
 

@@ -71,11 +71,11 @@ class Program:
         return answer
 
 
-def connect(one: Host, other: Host, number: int) -> None:
+def connect(first: Host, second: Host, number: int) -> None:
     """A cable: 10.99.NUMBER.1 and .2, fd99:NUMBER::1 and ::2."""
     ends = [f"tare{os.getpid() % 100000}{side}{number}" for side in "ab"]
     ip("link", "add", ends[0], "type", "veth", "peer", "name", ends[1])
-    for host, end, last in zip((one, other), ends, (1, 2), strict=True):
+    for host, end, last in zip((first, second), ends, (1, 2), strict=True):
         host.device = end
         ip("link", "set", end, "netns", host.name)
         ip("-n", host.name, "addr", "add", f"10.99.{number}.{last}/24", "dev", end)

@@ -53,7 +53,7 @@ def test_two_tracers_find_the_same(hosts: Hosts, program: Program) -> None:
         client.ask("short", SERVER["4"], port, 20, 300)
         wait_for(lambda: all_closed(hosts))
         found = [tracing.stop() for tracing in (first, second)]
-    for edges in (of_port(one, port) for one in found):
+    for edges in (of_port(listing, port) for listing in found):
         counts = [(edge["opened"], edge["closed"], edge["bytes_sent"]) for edge in edges]
         assert counts == [(20, 20, 6000)] * 2
 

@@ -41,16 +41,16 @@ def test_short_connections_are_one_exact_edge_at_each_end(
         found = tracing.stop()
     assert found["method"] == options[1]
     assert found["complete"]
-    (one,), (other,) = of_port(found, port, "client"), of_port(found, port, "server")
-    for edge in (one, other):
+    (client_edge,), (server_edge,) = of_port(found, port, "client"), of_port(found, port, "server")
+    for edge in (client_edge, server_edge):
         assert (edge["opened"], edge["closed"], edge["active"], edge["found"]) == (50, 50, 0, 0)
         assert (edge["bytes_sent"], edge["bytes_received"]) == (50_000, 50_000)
         assert (edge["protocol"], edge["direction"]) == ("tcp", "observed")
         assert edge["bytes_known"]
         assert edge["failed"] == edge["broken"] == {}
-    assert addresses(one) == ("browser", CLIENT["4"], SERVER["4"])
-    assert addresses(other) == ("shop", SERVER["4"], CLIENT["4"])
-    assert (one["pid"], other["pid"]) == (client.pid, server.pid)
+    assert addresses(client_edge) == ("browser", CLIENT["4"], SERVER["4"])
+    assert addresses(server_edge) == ("shop", SERVER["4"], CLIENT["4"])
+    assert (client_edge["pid"], server_edge["pid"]) == (client.pid, server.pid)
 
 
 @pytest.mark.parametrize("options", [AGGREGATE, STREAM_ALL], ids=["aggregate", "stream"])
@@ -200,9 +200,11 @@ ctypes.CDLL(None).pthread_exit(None)
 def test_a_program_whose_first_thread_has_exited_has_its_connections(method: str) -> None:
     """Its folder in /proc shows no descriptors."""
     pipe = subprocess.PIPE
-    with subprocess.Popen(["python3", "-c", HEADLESS], stdin=pipe, stdout=pipe, text=True) as one:
-        assert one.stdout is not None
-        port = int(one.stdout.readline())
+    with subprocess.Popen(
+        ["python3", "-c", HEADLESS], stdin=pipe, stdout=pipe, text=True
+    ) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline())
         with Tracing("--method", method) as tracing:
             found = tracing.stop()
     edges = {edge["role"]: (edge["program"], edge["pid"]) for edge in of_port(found, port)}
@@ -210,7 +212,7 @@ def test_a_program_whose_first_thread_has_exited_has_its_connections(method: str
     names = {name for name, _ in edges.values()}
     assert len(names) == 1
     assert names.pop().startswith("python3")
-    assert {pid for _, pid in edges.values()} == {one.pid}
+    assert {pid for _, pid in edges.values()} == {process.pid}
 
 
 def test_kernel_without_btf_is_polled() -> None:

@@ -33,9 +33,9 @@ def test_short_connections_are_one_exact_edge_at_each_end(
         wait_for(lambda: all_closed(hosts))
         found = tracing.stop()
     assert found["complete"]
-    (one,), (other,) = of_port(found, port, "client"), of_port(found, port, "server")
+    (client_edge,), (server_edge,) = of_port(found, port, "client"), of_port(found, port, "server")
     family = "4" if version == "mapped" else version
-    for edge in (one, other):
+    for edge in (client_edge, server_edge):
         assert (edge["opened"], edge["closed"], edge["active"], edge["found"]) == (50, 50, 0, 0)
         assert (edge["bytes_sent"], edge["bytes_received"]) == (50_000, 50_000)
         assert (edge["protocol"], edge["direction"]) == ("tcp", "observed")
@@ -43,11 +43,11 @@ def test_short_connections_are_one_exact_edge_at_each_end(
         assert 0 < edge["rtt"]["min_us"] <= edge["rtt"]["max_us"]
         assert edge["rtt"]["count"] == 50
         assert edge["first_seen_ns"] < edge["last_seen_ns"]
-    assert (one["local"], one["peer"]) == (CLIENT[family], SERVER[family])
-    assert (other["local"], other["peer"]) == (SERVER[family], CLIENT[family])
-    assert (one["program"], other["program"]) == ("browser", "shop")
-    assert (one["pid"], other["pid"]) == (client.pid, server.pid)
-    assert (one["netns"], other["netns"]) == (hosts[0].netns, hosts[1].netns)
+    assert (client_edge["local"], client_edge["peer"]) == (CLIENT[family], SERVER[family])
+    assert (server_edge["local"], server_edge["peer"]) == (SERVER[family], CLIENT[family])
+    assert (client_edge["program"], server_edge["program"]) == ("browser", "shop")
+    assert (client_edge["pid"], server_edge["pid"]) == (client.pid, server.pid)
+    assert (client_edge["netns"], server_edge["netns"]) == (hosts[0].netns, hosts[1].netns)
 
 
 @pytest.mark.parametrize("backlog", [64, 0])
@@ -62,13 +62,13 @@ def test_connections_older_than_the_tracer_have_the_right_direction(
     with Tracing() as tracing:
         client.ask("exchange", "old", 700)
         found = tracing.stop()
-    (one,), (other,) = of_port(found, port, "client"), of_port(found, port, "server")
-    for edge in (one, other):
+    (client_edge,), (server_edge,) = of_port(found, port, "client"), of_port(found, port, "server")
+    for edge in (client_edge, server_edge):
         assert (edge["found"], edge["opened"], edge["active"]) == (1, 0, 1)
         assert (edge["bytes_sent"], edge["bytes_received"]) == (700, 700)
-    assert (one["program"], other["program"]) == ("browser", "shop")
-    assert (one["pid"], other["pid"]) == (client.pid, server.pid)
-    assert (one["direction"], other["direction"]) == ("listener", "listener")
+    assert (client_edge["program"], server_edge["program"]) == ("browser", "shop")
+    assert (client_edge["pid"], server_edge["pid"]) == (client.pid, server.pid)
+    assert (client_edge["direction"], server_edge["direction"]) == ("listener", "listener")
 
 
 def test_listener_older_than_the_tracer_owns_what_it_accepts(

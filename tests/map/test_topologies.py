@@ -45,19 +45,19 @@ def test_clients_on_a_bridge_have_an_edge_each(
     bridged: list[Host], program: Program, address: str
 ) -> None:
     shop, *clients = bridged
-    one, two, three = (address.format(number) for number in (1, 2, 3))
+    server, first, second = (address.format(number) for number in (1, 2, 3))
     with Tracing() as tracing:
-        port = int(shop.start(program("shop")).ask("listen", one))
+        port = int(shop.start(program("shop")).ask("listen", server))
         for number, host in enumerate(clients, 1):
-            host.start(program("browser")).ask("short", one, port, 10 * number, 100)
+            host.start(program("browser")).ask("short", server, port, 10 * number, 100)
         wait_for(lambda: all_closed(bridged))
         found = tracing.stop()
     edges = edges_of(found, bridged)
     assert connections(edges) == {
-        ("browser", "client", two, one, port): 10,
-        ("browser", "client", three, one, port): 20,
-        ("shop", "server", one, two, port): 10,
-        ("shop", "server", one, three, port): 20,
+        ("browser", "client", first, server, port): 10,
+        ("browser", "client", second, server, port): 20,
+        ("shop", "server", server, first, port): 10,
+        ("shop", "server", server, second, port): 20,
     }
     assert {edge["direction"] for edge in edges} == {"observed"}
     assert {edge["bytes_sent"] for edge in edges} == {1000, 2000}
@@ -68,19 +68,19 @@ def test_server_that_is_a_client_has_both_edges(bridged: list[Host], program: Pr
         host.start(program(name))
         for host, name in zip(bridged, ("browser", "gateway", "shop"), strict=True)
     )
-    one, two, three = (V4.format(number) for number in (1, 2, 3))
+    browser_ip, gateway_ip, shop_ip = (V4.format(number) for number in (1, 2, 3))
     with Tracing() as tracing:
-        front, back = int(gateway.ask("listen", two)), int(shop.ask("listen", three))
-        browser.ask("short", two, front, 5, 10)
-        gateway.ask("short", three, back, 7, 10)
+        front, back = int(gateway.ask("listen", gateway_ip)), int(shop.ask("listen", shop_ip))
+        browser.ask("short", gateway_ip, front, 5, 10)
+        gateway.ask("short", shop_ip, back, 7, 10)
         wait_for(lambda: all_closed(bridged))
         found = tracing.stop()
     edges = edges_of(found, bridged)
     assert connections(edges) == {
-        ("browser", "client", one, two, front): 5,
-        ("gateway", "server", two, one, front): 5,
-        ("gateway", "client", two, three, back): 7,
-        ("shop", "server", three, two, back): 7,
+        ("browser", "client", browser_ip, gateway_ip, front): 5,
+        ("gateway", "server", gateway_ip, browser_ip, front): 5,
+        ("gateway", "client", gateway_ip, shop_ip, back): 7,
+        ("shop", "server", shop_ip, gateway_ip, back): 7,
     }
     assert {edge["direction"] for edge in edges} == {"observed"}
 
@@ -210,12 +210,14 @@ def test_directions_are_known_where_two_listeners_share_a_port(
     ends = [("10.99.0.1", "10.99.0.2"), ("fd99::1", "fd99::2")]
     for number, pairs in enumerate([ends, ends[::-1]] * 2):
         port = 0
-        for (one, two), backlog in zip(pairs, (0, 64) if number < 2 else (64, 0), strict=True):
-            port = int(server.ask("listen", two, port, backlog))
-            client.ask("open", f"{number}-{one}", two, port)
-            client.ask("exchange", f"{number}-{one}", 10)
-            expected["browser", "client", one, two, port] = 1
-            expected["shop", "server", two, one, port] = 1
+        for (source, target), backlog in zip(
+            pairs, (0, 64) if number < 2 else (64, 0), strict=True
+        ):
+            port = int(server.ask("listen", target, port, backlog))
+            client.ask("open", f"{number}-{source}", target, port)
+            client.ask("exchange", f"{number}-{source}", 10)
+            expected["browser", "client", source, target, port] = 1
+            expected["shop", "server", target, source, port] = 1
     with Tracing() as tracing:
         found = tracing.stop()
     assert connections(edges_of(found, hosts)) == expected
@@ -226,14 +228,14 @@ def test_directions_of_older_connections_are_not_guessed(hosts: Hosts, program: 
     client = hosts[0].start(program("browser"))
     expected: Counts = {}
     for number in range(40):
-        one, two = (("10.99.0.1", "10.99.0.2"), ("fd99::1", "fd99::2"))[number % 2]
+        source, target = (("10.99.0.1", "10.99.0.2"), ("fd99::1", "fd99::2"))[number % 2]
         # A listener's backlog is how an accepted connection is told from a client's.
-        port = int(server.ask("listen", two, 0, 64 if number % 4 < 2 else 0))
+        port = int(server.ask("listen", target, 0, 64 if number % 4 < 2 else 0))
         for connection in range(2):
-            client.ask("open", f"{number}-{connection}", two, port)
+            client.ask("open", f"{number}-{connection}", target, port)
             client.ask("exchange", f"{number}-{connection}", 10)
-        expected["browser", "client", one, two, port] = 2
-        expected["shop", "server", two, one, port] = 2
+        expected["browser", "client", source, target, port] = 2
+        expected["shop", "server", target, source, port] = 2
     with Tracing() as tracing:
         found = tracing.stop()
     edges = edges_of(found, hosts)

@@ -27,16 +27,16 @@ def test_datagrams_are_one_exact_edge_at_each_end(
             client.ask("datagrams", how, SERVER[family], port, 10, 100)
         found = tracing.stop()
     edges = [edge for edge in of_port(found, port) if edge["program"] in ("resolver", "browser")]
-    (one,) = [edge for edge in edges if edge["role"] == "client"]
-    (other,) = [edge for edge in edges if edge["role"] == "server"]
-    for edge in (one, other):
+    (client_edge,) = [edge for edge in edges if edge["role"] == "client"]
+    (server_edge,) = [edge for edge in edges if edge["role"] == "server"]
+    for edge in (client_edge, server_edge):
         assert edge["protocol"] == "udp"
         assert (edge["bytes_sent"], edge["bytes_received"]) == (3000, 3000)
         assert (edge["packets_sent"], edge["packets_received"]) == (30, 30)
-    assert (one["peer"], other["peer"]) == (SERVER[family], CLIENT[family])
-    assert one["direction"] == "observed"
-    assert (one["program"], other["program"]) == ("browser", "resolver")
-    assert (one["pid"], other["pid"]) == (client.pid, server.pid)
+    assert (client_edge["peer"], server_edge["peer"]) == (SERVER[family], CLIENT[family])
+    assert client_edge["direction"] == "observed"
+    assert (client_edge["program"], server_edge["program"]) == ("browser", "resolver")
+    assert (client_edge["pid"], server_edge["pid"]) == (client.pid, server.pid)
 
 
 @pytest.mark.parametrize("version", ["4", "6", "mapped"])

@@ -69,12 +69,14 @@ class Broker:
         """Sends messages, and waits until the broker has stored all of them."""
         with self.producer(**settings) as producer:
             pending = [
-                producer.send(topic, one.value, partition=one.partition, timestamp_ms=one.time_ms)
-                for one in messages
+                producer.send(
+                    topic, message.value, partition=message.partition, timestamp_ms=message.time_ms
+                )
+                for message in messages
             ]
             producer.flush()
-            for one in pending:
-                one.get(SECONDS)
+            for future in pending:
+                future.get(SECONDS)
 
 
 @contextmanager

@@ -69,21 +69,21 @@ def otlp(spans: Iterable[Sent]) -> bytes:
     """A request of OTLP in protobuf."""
     request = ExportTraceServiceRequest()
     scopes = {}
-    for one in spans:
-        if one.service not in scopes:
+    for sent in spans:
+        if sent.service not in scopes:
             of = request.resource_spans.add()
-            of.resource.attributes.add(key="service.name").value.string_value = one.service
-            scopes[one.service] = of.scope_spans.add()
-        span = scopes[one.service].spans.add(
-            trace_id=one.trace.to_bytes(16), span_id=one.number.to_bytes(8), name=one.name,
-            kind=KINDS[one.kind], start_time_unix_nano=one.start_ns,
-            end_time_unix_nano=one.start_ns + one.duration_ns,
+            of.resource.attributes.add(key="service.name").value.string_value = sent.service
+            scopes[sent.service] = of.scope_spans.add()
+        span = scopes[sent.service].spans.add(
+            trace_id=sent.trace.to_bytes(16), span_id=sent.number.to_bytes(8), name=sent.name,
+            kind=KINDS[sent.kind], start_time_unix_nano=sent.start_ns,
+            end_time_unix_nano=sent.start_ns + sent.duration_ns,
         )  # fmt: skip
-        if one.parent:
-            span.parent_span_id = one.parent.to_bytes(8)
-        if one.linked_trace:
-            span.links.add(trace_id=one.linked_trace.to_bytes(16), span_id=(1).to_bytes(8))
-        if one.failed:
+        if sent.parent:
+            span.parent_span_id = sent.parent.to_bytes(8)
+        if sent.linked_trace:
+            span.links.add(trace_id=sent.linked_trace.to_bytes(16), span_id=(1).to_bytes(8))
+        if sent.failed:
             span.status.code = ERROR
     return bytes(request.SerializeToString())
 
@@ -91,14 +91,14 @@ def otlp(spans: Iterable[Sent]) -> bytes:
 def otlp_json(spans: Iterable[Sent]) -> bytes:
     """The same in JSON."""
     services: dict[str, list[dict[str, object]]] = {}
-    for one in spans:
-        services.setdefault(one.service, []).append(
+    for sent in spans:
+        services.setdefault(sent.service, []).append(
             {
-                "traceId": f"{one.trace:032x}", "spanId": f"{one.number:016x}",
-                "parentSpanId": f"{one.parent:016x}" if one.parent else "", "name": one.name,
-                "kind": KINDS[one.kind], "startTimeUnixNano": str(one.start_ns),
-                "endTimeUnixNano": str(one.start_ns + one.duration_ns),
-                "status": {"code": ERROR if one.failed else 0},
+                "traceId": f"{sent.trace:032x}", "spanId": f"{sent.number:016x}",
+                "parentSpanId": f"{sent.parent:016x}" if sent.parent else "", "name": sent.name,
+                "kind": KINDS[sent.kind], "startTimeUnixNano": str(sent.start_ns),
+                "endTimeUnixNano": str(sent.start_ns + sent.duration_ns),
+                "status": {"code": ERROR if sent.failed else 0},
             }
         )  # fmt: skip
     return json.dumps(
@@ -137,8 +137,8 @@ def jaeger(span: Sent) -> bytes:
     return b"".join(
         [
             _field(1, trace), _field(2, span.number.to_bytes(8)), _field(3, span.name.encode()),
-            *(_field(4, one) for one in references), _field(6, _time(span.start_ns)),
-            _field(7, _time(span.duration_ns)), *(_field(8, one) for one in tags),
+            *(_field(4, reference) for reference in references), _field(6, _time(span.start_ns)),
+            _field(7, _time(span.duration_ns)), *(_field(8, tag) for tag in tags),
             _field(10, _field(1, span.service.encode())),
         ]
     )  # fmt: skip

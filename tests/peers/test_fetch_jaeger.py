@@ -34,9 +34,9 @@ def send(spans: Sequence[Sent], server: Jaeger, folder: Path) -> list[Row]:
         otlp(spans[at : at + SPANS_PER_REQUEST]) for at in range(0, len(spans), SPANS_PER_REQUEST)
     ]
     with receiving(folder / "received.arrow") as receiver:
-        for one in requests:
-            assert receiver.post(one, "application/x-protobuf")[0] == 200
-            server.send(one)
+        for request in requests:
+            assert receiver.post(request, "application/x-protobuf")[0] == 200
+            server.send(request)
         code, out, err = receiver.stop()
     assert code == 0, err
     assert json.loads(out)["spans"] == len(spans)
@@ -77,7 +77,7 @@ def test_fetched_traces_are_those_that_the_receiver_got(server: Jaeger, tmp_path
     number = 2 * PAGE + 200
     spans = [*traces(range(1, number + 1), time.time_ns() - 600 * SECOND, 100_000_000)]
     received = send(spans, server, tmp_path)
-    assert received == sorted(one.row() for one in spans)
+    assert received == sorted(span.row() for span in spans)
     rows = fetched(server, tmp_path / "traces.json")
     assert len({row[0] for row in rows}) == number
     assert rows == in_microseconds(received)
@@ -92,9 +92,9 @@ def test_traces_of_the_window_are_fetched(server: Jaeger, tmp_path: Path) -> Non
     received = send(spans, server, tmp_path)
     start, end = now - 561 * SECOND, now - 520 * SECOND
     inside = {
-        f"{one.trace:032x}"
-        for one in spans
-        if start <= one.start_ns <= end and one.service == "shop"
+        f"{span.trace:032x}"
+        for span in spans
+        if start <= span.start_ns <= end and span.service == "shop"
     }
     assert len(inside) == 21
     rows = fetched(server, tmp_path / "traces.json", "--from", iso(start), "--to", iso(end))

@@ -36,7 +36,7 @@ def spans_of(numbers: Iterable[int]) -> list[Sent]:
 
 def expected(spans: Iterable[Sent]) -> list[Row]:
     """What must be in the file."""
-    return sorted(one.row() for one in spans)
+    return sorted(span.row() for span in spans)
 
 
 def fetch(source: str, out: Path, *more: str) -> in_process.Done:
@@ -72,12 +72,12 @@ def test_all_spans_of_a_topic_are_read(
     spans = spans_of(range(1, 501))
     kafka.create(name, PARTITIONS)
     messages = encode(spans)
-    kafka.produce(name, (Message(one, at % PARTITIONS) for at, one in enumerate(messages)))
+    kafka.produce(name, (Message(message, at % PARTITIONS) for at, message in enumerate(messages)))
     assert fetched(kafka.source(name), tmp_path / "spans.arrow") == expected(spans)
     shown = in_process.tare("spans", "show", tmp_path / "spans.arrow", "--json")
     (file,) = json.loads(shown.stdout)["files"]
     assert file["traces"] == 500
-    assert {one["span"]: one["spans"] for one in file["kinds"]} == {
+    assert {kind["span"]: kind["spans"] for kind in file["kinds"]} == {
         "shop: POST /buy (server)": 500, "shop: count": 500,
         "shop: POST /pay (client)": 750, "bank: POST /pay (server)": 750,
     }  # fmt: skip
@@ -102,14 +102,14 @@ def test_messages_of_the_window_are_read_in_any_order(kafka: Broker, tmp_path: P
         (Message(otlp(of), time_ms=now - int(60_000 * ago)) for ago, of in spans.items()),
     )
     rows = fetched(kafka.source("window"), tmp_path / "spans.arrow", "--from", "30m", "--to", "20m")
-    inside = [one for ago, of in spans.items() if minutes[ago] for one in of]
+    inside = [span for ago, of in spans.items() if minutes[ago] for span in of]
     assert rows == expected(inside)
 
 
 def test_a_topic_that_grows_is_read_up_to_its_end(kafka: Broker, tmp_path: Path) -> None:
     spans = spans_of(range(1, 101))
     kafka.create("growing", PARTITIONS)
-    kafka.produce("growing", (Message(otlp([one]), at % 3) for at, one in enumerate(spans)))
+    kafka.produce("growing", (Message(otlp([span]), at % 3) for at, span in enumerate(spans)))
     ended = Event()
 
     def grow() -> None:

@@ -68,7 +68,7 @@ class Prometheus:
         kind = "query_range" if at else "query"
         found = json.loads(answer(f"{self.url}/api/v1/{kind}?query={quote(query)}{times}"))
         results = found["data"]["result"]
-        return {str(time): value for one in results for time, value in one["values"]}
+        return {str(time): value for series in results for time, value in series["values"]}
 
     def scrapes(self, since: float) -> list[tuple[float, float]]:
         """Begin and end of each scrape later than a time of day, in seconds."""
@@ -77,7 +77,7 @@ class Prometheus:
         # A scrape that took too long has no values.
         answered = ((float(time), float(of)) for time, of in lengths.items() if time in values)
         times = sorted((time, time + length) for time, length in answered)
-        return [one for one in times if one[0] > since]
+        return [scrape for scrape in times if scrape[0] > since]
 
     def at(self, query: str, time: float) -> float:
         """The value of an expression at the time of a scrape."""

@@ -97,7 +97,7 @@ def test_traces_of_zipkin(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert not done.stderr
     (file,) = json.loads(done.stdout)["files"]
-    assert {one["span"]: one["spans"] for one in file["kinds"]} == {
+    assert {kind["span"]: kind["spans"] for kind in file["kinds"]} == {
         "shop: buy (server)": 40, "shop: pay (client)": 40, "bank: pay (server)": 40
     }  # fmt: skip
     found = json.loads(in_process.tare("compare", path, path, "--json").stdout)

@@ -135,7 +135,9 @@ class Synthetic:
             | {"span": np.full(count, name), "duration_ns": (duration * share).astype(np.int64)}
             for name, share in self.spans.items()
         ]
-        whole = {name: np.concatenate([one[name] for one in (columns, *parts)]) for name in columns}
+        whole = {
+            name: np.concatenate([part[name] for part in (columns, *parts)]) for name in columns
+        }
         write_table(folder, "samples", run, whole)
 
         times = np.unique(slices)

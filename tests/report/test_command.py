@@ -26,7 +26,7 @@ def test_prints_json(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     printed = json.loads(done.stdout)
     assert all(Path(printed[name]).exists() for name in ("html", "markdown", "json"))
-    assert {one["condition"] for one in printed["comparisons"]} == {"hook", "twin"}
+    assert {comparison["condition"] for comparison in printed["comparisons"]} == {"hook", "twin"}
     assert json.loads((folder / "verdicts.json").read_text()).items() <= printed.items()
 
 

@@ -25,8 +25,8 @@ def test_costs_of_environments_are_beside_each_other(tmp_path: Path) -> None:
     write(folder)
     head, host, pod, odd = table(folder, "Environments")
     cells = [dict(zip(head, row, strict=True)) for row in (host, pod, odd)]
-    assert [one["system call"] for one in cells] == ["160 ns", "200 ns (×1.25)", "0 ns (×0)"]
-    assert [one["Linpack"] for one in cells] == ["9 GFLOP/s", "9 GFLOP/s (×1)", "–"]
-    assert [one["round trip of 64 B"] for one in cells] == ["–", "14.0 µs", "–"]
-    assert [one["CPU of Linpack"] for one in cells] == ["99.0 %", "–", "–"]
+    assert [row["system call"] for row in cells] == ["160 ns", "200 ns (×1.25)", "0 ns (×0)"]
+    assert [row["Linpack"] for row in cells] == ["9 GFLOP/s", "9 GFLOP/s (×1)", "–"]
+    assert [row["round trip of 64 B"] for row in cells] == ["–", "14.0 µs", "–"]
+    assert [row["CPU of Linpack"] for row in cells] == ["99.0 %", "–", "–"]
     assert "<b>pod" not in (folder / HTML).read_text()

@@ -43,13 +43,18 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, Page]:
 
 
 def sections(page: Page) -> list[str]:
-    return [str(one["id"]) for tag, one in page.tags if tag == "section"]
+    return [str(attributes["id"]) for tag, attributes in page.tags if tag == "section"]
 
 
 def labels(page: Page, beginning: str) -> list[str]:
     """The labels of the wide figures of one kind."""
-    found = [str(one.get("aria-label")) for tag, one in page.tags if tag == "svg" if "role" in one]
-    return [one for one in found[::2] if one.startswith(beginning)]
+    found = [
+        str(attributes.get("aria-label"))
+        for tag, attributes in page.tags
+        if tag == "svg"
+        if "role" in attributes
+    ]
+    return [label for label in found[::2] if label.startswith(beginning)]
 
 
 def rows(folder: Path, heading: str, table: str = "") -> list[list[str]]:
@@ -67,7 +72,7 @@ def rows(folder: Path, heading: str, table: str = "") -> list[list[str]]:
 
 def test_all_is_there_but_what_nobody_measured(usual: tuple[Path, str, Page]) -> None:
     _, _, page = usual
-    assert [one for one in sections(page) if one in NEW] == list(NEW[:-1])
+    assert [section for section in sections(page) if section in NEW] == list(NEW[:-1])
     assert "left-out" in sections(page)
     assert any("tare calibrate" in text for text in page.text)
 
@@ -77,9 +82,9 @@ def test_figures_say_the_numbers_of_the_verdicts(usual: tuple[Path, str, Page]) 
     comparisons = json.loads((folder / "verdicts.json").read_text())["comparisons"]
     request, _ = labels(page, "Difference by quantile")
     shapes = {
-        one["condition"]: one["shape"]["shift"]
-        for one in comparisons
-        if one["span"] == "request" and one["shape"]
+        comparison["condition"]: comparison["shape"]["shift"]
+        for comparison in comparisons
+        if comparison["span"] == "request" and comparison["shape"]
     }
     assert set(shapes) == {"hook", "twin"}
     for shift in shapes.values():
@@ -129,14 +134,14 @@ def test_every_number_of_a_verdict_is_there(usual: tuple[Path, str, Page]) -> No
     behind = rows(folder, "Numbers behind each verdict", "Numbers behind the verdicts")
     found = {row[0]: row[1:] for row in behind}
     assert len(found) == 4
-    for one in comparisons:
-        if one["role"] == "primary":
-            shape = one["shape"]
+    for comparison in comparisons:
+        if comparison["role"] == "primary":
+            shape = comparison["shape"]
             p = (
-                *(one[k] for k in ("p", "p_adjusted", "p_equivalent")),
+                *(comparison[k] for k in ("p", "p_adjusted", "p_equivalent")),
                 *(shape[k] for k in ("ks_p", "ad_p", "p_adjusted")),
             )
-            cells = found[f"{one['condition']}, {one['span']}"]
+            cells = found[f"{comparison['condition']}, {comparison['span']}"]
             assert cells[0] == cells[3] == "3.0 %"
             assert cells[4:10] == [cell(p_value(number)) for number in p]
 
@@ -158,17 +163,17 @@ def test_the_warm_up_and_its_other_cuts_are_shown(usual: tuple[Path, str, Page])
 def test_the_power_curve_is_that_of_the_verdict(usual: tuple[Path, str, Page]) -> None:
     """What it finds in as many blocks as there were is the verdict's smallest detectable effect."""
     result = read(usual[0])
-    for one in result.primary_comparisons:
-        known = power.scatter(result, one)
+    for comparison in result.primary_comparisons:
+        known = power.scatter(result, comparison)
         assert known is not None
-        assert known.blocks == min(one.runs.baseline, one.runs.condition)
-        alpha, threshold = result.experiment.alpha, log1p(result.threshold(one))
+        assert known.blocks == min(comparison.runs.baseline, comparison.runs.condition)
+        alpha, threshold = result.experiment.alpha, log1p(result.threshold(comparison))
         design = Design(known.deviation, known.blocks - 1, True, alpha, threshold)
         least = design.detectable(known.blocks)
         assert least is not None
         # The verdict's is of all comparisons together.
-        assert one.mde is not None
-        assert expm1(least) <= one.mde * (1 + 1e-9)
+        assert comparison.mde is not None
+        assert expm1(least) <= comparison.mde * (1 + 1e-9)
 
 
 def test_blocks_had_best_been_shorter(usual: tuple[Path, str, Page]) -> None:
@@ -177,7 +182,7 @@ def test_blocks_had_best_been_shorter(usual: tuple[Path, str, Page]) -> None:
     found = {row[0]: row[1:] for row in rows(folder, "More blocks")[4:]}
     assert found.keys() == {f"{name}, {span}" for name in ("hook", "twin") for span in SPANS}
     for blocks, _, _, error, best, _, then in found.values():
-        now, shorter = (float(one.removesuffix(" %")) for one in (error, then))
+        now, shorter = (float(share.removesuffix(" %")) for share in (error, then))
         assert int(best) > int(blocks)
         assert 0 < shorter < now
 
@@ -186,15 +191,19 @@ def test_distances_are_shown_by_every_statistic(usual: tuple[Path, str, Page]) -
     folder, _, _ = usual
     found = rows(folder, "Distances between runs")
     shapes = {
-        f"{one['condition']}, {one['span']}": one["shape"]["apart"]
-        for one in json.loads((folder / "verdicts.json").read_text())["comparisons"]
-        if one["shape"]
+        f"{comparison['condition']}, {comparison['span']}": comparison["shape"]["apart"]
+        for comparison in json.loads((folder / "verdicts.json").read_text())["comparisons"]
+        if comparison["shape"]
     }
     assert [row[0] for row in found[::4]] == sorted(shapes)
     assert found == [
-        [name, TOLD[one["statistic"]], *(as_said(one[side]) for side in ("within", "between"))]
+        [
+            name,
+            TOLD[distances["statistic"]],
+            *(as_said(distances[side]) for side in ("within", "between")),
+        ]
         for name in sorted(shapes)
-        for one in shapes[name]
+        for distances in shapes[name]
     ]
 
 
@@ -212,12 +221,16 @@ def test_the_same_difference_by_order_and_as_a_page(usual: tuple[Path, str, Page
     by_page = rows(folder, rests, pages)
     assert pages in page.text
     comparisons = json.loads((folder / "verdicts.json").read_text())["comparisons"]
-    assert len(by_order) == sum(one["effect_sizes"] is not None for one in comparisons) > 4
-    for one in comparisons:
-        name, sizes = f"{one['condition']}, {one['span']}", one["effect_sizes"]
+    assert (
+        len(by_order)
+        == sum(comparison["effect_sizes"] is not None for comparison in comparisons)
+        > 4
+    )
+    for comparison in comparisons:
+        name, sizes = f"{comparison['condition']}, {comparison['span']}", comparison["effect_sizes"]
         if sizes is None:
             continue
-        (row,) = (row for row in by_order if row[:2] == [name, metric(one["metric"])])
+        (row,) = (row for row in by_order if row[:2] == [name, metric(comparison["metric"])])
         said = [
             typeset(f"{sizes['cliffs_delta']:+.3f}"),
             f"{sizes['vargha_delaney']:.3f}",
@@ -227,7 +240,8 @@ def test_the_same_difference_by_order_and_as_a_page(usual: tuple[Path, str, Page
         ]
         assert row[2:] == [text.replace("\u00a0", " ") for text in said]
         chances = [
-            [f"{at['condition'] * 100:.1f} %"] for at in (one["shape"] or {}).get("pages", ())
+            [f"{at['condition'] * 100:.1f} %"]
+            for at in (comparison["shape"] or {}).get("pages", ())
         ]
         if chances:
             assert [row[3:] for row in by_page if row[0] == name] == chances
@@ -238,9 +252,9 @@ def test_every_quantile_is_in_a_table(usual: tuple[Path, str, Page]) -> None:
     found = rows(folder, "Every quantile")
     comparisons = json.loads((folder / "verdicts.json").read_text())["comparisons"]
     shifts = {
-        f"{one['condition']}, {one['span']}": one["shape"]["shift"]
-        for one in comparisons
-        if one["shape"]
+        f"{comparison['condition']}, {comparison['span']}": comparison["shape"]["shift"]
+        for comparison in comparisons
+        if comparison["shape"]
     }
     assert len(found) == sum(map(len, shifts.values())) == 44
     for name, shift in shifts.items():
@@ -255,9 +269,9 @@ def test_every_quantile_is_in_a_table(usual: tuple[Path, str, Page]) -> None:
 def change(folder: Path, without: tuple[str, ...]) -> None:
     path = folder / "verdicts.json"
     verdicts: dict[str, Any] = json.loads(path.read_text())
-    for one in (verdicts, *verdicts["comparisons"]):
+    for table in (verdicts, *verdicts["comparisons"]):
         for key in without:
-            one.pop(key, None)
+            table.pop(key, None)
     path.write_text(json.dumps(verdicts))
 
 
@@ -269,14 +283,18 @@ def test_verdicts_of_before_have_their_report(tmp_path: Path) -> None:
     assert {"hook", "twin", "slower"} <= set(words(page))
     assert not {"shift", "control"} & {*sections(page)}
     assert {"numbers", "distances", "warm-up", "power"} <= {*sections(page)}
-    there = [one["href"] for tag, one in page.tags if tag == "a"]
+    there = [attributes["href"] for tag, attributes in page.tags if tag == "a"]
     assert there == ["#contents", *(f"#{name}" for name in sections(page))]
 
 
 def test_too_little_to_show_says_so(tmp_path: Path) -> None:
     folder = tmp_path / "result"
     _, page = written(Synthetic(requests=40, blocks=1, invalid=()), folder)
-    assert [one for one in sections(page) if one in NEW] == ["numbers", "distances", "warm-up"]
+    assert [section for section in sections(page) if section in NEW] == [
+        "numbers",
+        "distances",
+        "warm-up",
+    ]
     text = "".join(page.text)
     for reason in (
         "no spans",

@@ -119,8 +119,8 @@ def test_costs_of_invalid_runs_do_not_count(tmp_path: Path) -> None:
     change(folder, "manifest.json", {"runs": runs})
     half = micro_macro(folder)
     assert [row[0] for row in half] == [row[0] for row in whole] == ["p50", "mean"]
-    for one, other in zip(whole, half, strict=True):
-        assert float(one[1]) == pytest.approx(float(other[1]), rel=0.1)
+    for before, after in zip(whole, half, strict=True):
+        assert float(before[1]) == pytest.approx(float(after[1]), rel=0.1)
 
 
 def test_there_is_no_share_of_what_may_be_nothing(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_spans_are_told_apart(tmp_path: Path) -> None:
     first = rows[rows.index("hook, pay") : rows.index("hook, pay") + 4]
     assert sorted(first) == ["hook, pay", "hook, request", "twin, pay", "twin, request"]
     # Figures of requests show whole ones, not both.
-    labels = {one.get("aria-label") or "" for _, one in page.tags}
+    labels = {attributes.get("aria-label") or "" for _, attributes in page.tags}
     (lag,) = (label for label in labels if label.startswith("Round trips in order"))
     shown = re.findall(r"(\d+) requests", lag)
     assert len(shown) == 3
@@ -239,7 +239,9 @@ def test_what_is_no_result_is_said_in_one_line(tmp_path: Path) -> None:
 def test_verdicts_that_are_none_are_said_in_one_line(tmp_path: Path) -> None:
     folder = Synthetic(requests=10, blocks=1).write(tmp_path / "result")
     entry = {"condition": "hook", "metric": "p50", "effect": {}, "interval": "x", "runs": {}}
-    strange = [json.dumps({"comparisons": [one], "warnings": []}) for one in ("a", {}, entry, None)]
+    strange = [
+        json.dumps({"comparisons": [content], "warnings": []}) for content in ("a", {}, entry, None)
+    ]
     for content in ("", "[]", "{}", "null", *strange):
         (folder / "verdicts.json").write_text(content)
         with pytest.raises(InputError, match=r"verdicts\.json: .* judged again") as error:

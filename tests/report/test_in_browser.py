@@ -36,17 +36,17 @@ f.onload = () => {{
   }};
   w.onhashchange = () => {{
     found.opened = d.querySelector("#power").closest("details").open;
-    for (const one of all("details")) one.open = true;
+    for (const section of all("details")) section.open = true;
     const inside = e => {{
       const svg = at(e.closest("svg")), box = at(e);
       return box.left >= svg.left - 1 && box.right <= svg.right + 1;
     }};
     const values = all(".value").filter(e => shown(e.querySelector("circle")));
-    values.slice(0, 3).forEach(one => {{
-      one.focus();
+    values.slice(0, 3).forEach(value => {{
+      value.focus();
       const hidden = e => w.getComputedStyle(e.querySelector("text")).visibility === "hidden";
       const seen = values.filter(e => !hidden(e));
-      found.focused = (found.focused ?? true) && seen.length === 1 && seen[0] === one;
+      found.focused = (found.focused ?? true) && seen.length === 1 && seen[0] === value;
     }});
     o.textContent = JSON.stringify({{
       ...found,

@@ -20,7 +20,7 @@ def table(folder: Path, heading: str) -> list[list[str]]:
     _, _, text = (folder / MARKDOWN).read_text().partition(f"## {heading}\n")
     text, _, _ = text.partition("\n## ")
     lines = [line for line in text.splitlines() if line.startswith("| ")]
-    return [[one.strip() for one in line.strip("|").split("|")] for line in lines]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
 def averages(folder: Path, condition: str, subject: str, metric: str) -> list[float]:
@@ -50,7 +50,10 @@ def test_each_condition_has_mean_deviation_and_change(in_blocks: Path) -> None:
     assert head == ["metric", "plain", "hook", "twin"]
     cells = {row[0]: row[1:] for row in rows}
     plain, hook = (averages(in_blocks, name, "service", "memory") for name in ("plain", "hook"))
-    texts = [f"{fmean(one) / 1e6:.1f} ± {stdev(one) / 1e6:.1f} MB" for one in (plain, hook)]
+    texts = [
+        f"{fmean(averaged) / 1e6:.1f} ± {stdev(averaged) / 1e6:.1f} MB"
+        for averaged in (plain, hook)
+    ]
     change = f"{100 * (fmean(hook) / fmean(plain) - 1):+.1f} %"
     assert cells["memory"][:2] == [texts[0], f"{texts[1]} ({change})"]
     plain, hook = (averages(in_blocks, name, "service", "cpu_user") for name in ("plain", "hook"))
@@ -71,7 +74,7 @@ def test_the_machine_has_shares_of_all_cpus(in_blocks: Path) -> None:
 def figures(folder: Path, subject: str) -> list[str]:
     """The labels of the wide figures of machine or service."""
     found = re.findall(r'aria-label="([^"]*)"', (folder / "report.html").read_text())
-    return [one for one in found if one.startswith(f"{subject}: ")][::2]
+    return [label for label in found if label.startswith(f"{subject}: ")][::2]
 
 
 def test_metrics_are_drawn_over_time(in_blocks: Path) -> None:
@@ -122,4 +125,4 @@ def test_a_result_without_readings_says_so(tmp_path: Path) -> None:
 
 def test_names_of_metrics_are_unique() -> None:
     for metrics in (MACHINE, SERVICE):
-        assert len({metric.label for metric in metrics}) == len({one.name for one in metrics})
+        assert len({metric.label for metric in metrics}) == len({metric.name for metric in metrics})

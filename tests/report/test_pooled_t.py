@@ -29,7 +29,7 @@ def test_it_is_the_test_of_all_requests_beside_the_verdict(tmp_path: Path) -> No
     written(made_up, folder)
     runs = latencies(folder)["host", "request"]
     plain, hook = (
-        np.concatenate([one for (condition, _), one in runs.items() if condition == name])
+        np.concatenate([run for (condition, _), run in runs.items() if condition == name])
         for name in made_up.effects
     )
     found = pooled_t(plain, hook)
@@ -72,8 +72,11 @@ def test_a_plan_has_all_that_was_published_of_it(name: str) -> None:
     published = read_published(declared["published"])
     assert published.source
     assert all(row.text for row in published.rows)
-    conditions = {one["name"] for one in declared["conditions"]}
-    kinds = {one if isinstance(one, str) else one["type"] for one in declared["environments"]}
+    conditions = {condition["name"] for condition in declared["conditions"]}
+    kinds = {
+        environment if isinstance(environment, str) else environment["type"]
+        for environment in declared["environments"]
+    }
     for row in published.rows:
         assert row.condition in conditions | kinds
         assert row.environment in kinds | {"", "pods-across-nodes"}

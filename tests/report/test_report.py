@@ -120,19 +120,24 @@ def test_only_requests_in_order_show_the_warm_up(tmp_path: Path) -> None:
     """For 30 % of each run requests take twice as long; the rest is close to its median."""
     folder = tmp_path / "result"
     _, page = written(Synthetic(requests=2_000, blocks=3, warm_up=0.3), folder)
-    labels = [str(one.get("aria-label")) for tag, one in page.tags if tag == "svg" if "role" in one]
+    labels = [
+        str(attributes.get("aria-label"))
+        for tag, attributes in page.tags
+        if tag == "svg"
+        if "role" in attributes
+    ]
 
     def found(beginning: str, numbers: str) -> list[tuple[float, float]]:
-        (label,) = {one for one in labels if one.startswith(beginning)}
+        (label,) = {label for label in labels if label.startswith(beginning)}
         pairs = re.findall(numbers, label.replace("\u00a0", " "))
         assert len(pairs) == 3
-        return [(float(one), float(other)) for one, other in pairs]
+        return [(float(first), float(second)) for first, second in pairs]
 
     for median, third in found("Box plots", r"median (\S+) µs, quartiles \S+ µs and (\S+) µs"):
         assert third < 1.5 * median
     for median, ninth in found("Latency by percentile", r"p50 (\S+) µs, p90 (\S+) µs"):
         assert ninth < 1.5 * median
-    (lag,) = {one for one in labels if one.startswith("Round trips")}
+    (lag,) = {label for label in labels if label.startswith("Round trips")}
     kept = distributions.kept(open_result(folder), range(1, 10), "request")
     assert kept is not None
     drawn = {int(number) for number in re.findall(r"(?<= )\d+(?= requests)", lag)}

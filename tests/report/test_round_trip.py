@@ -17,14 +17,14 @@ def test_each_condition_has_its_time_outside_of_the_root_span(tmp_path: Path) ->
     made_up = Traced(effects={"old": 0.0, "new": 0.1}, blocks=2, requests=200, outside_ns=20_000)
     written(made_up, folder)
     found = json.loads((folder / "verdicts.json").read_text())["round_trips"]
-    places = [(one["condition"], one["root"], one["metric"], one["runs"]) for one in found]
+    places = [(row["condition"], row["root"], row["metric"], row["runs"]) for row in found]
     assert places == [
         (name, SHOP[0].name, metric, 2) for name in ("old", "new") for metric in ("p50", "p99")
     ]
-    for one in found:
-        if one["metric"] == "p50":
+    for row in found:
+        if row["metric"] == "p50":
             # Slices with steal are left out of the round trips alone.
-            assert one["difference_ns"] == pytest.approx(20_000, rel=0.05)
+            assert row["difference_ns"] == pytest.approx(20_000, rel=0.05)
     head, *rows = table(folder, "Round trip")
     assert [row[:3] for row in rows] == [[name, root, metric] for name, root, metric, _ in places]
     assert head[:3] == ["condition", "root span", "metric"]

@@ -70,9 +70,11 @@ def test_every_effect_can_be_computed_again(judged: Result, metric: str) -> None
         name: expm1(mean(log(runs[block] / base[block]) for block in runs))
         for name, runs in blocks.items()
     }
-    for one in judged.comparisons:
-        if one.metric == metric:
-            assert found[one.condition] == pytest.approx(one.effect.relative, abs=1e-4)
+    for comparison in judged.comparisons:
+        if comparison.metric == metric:
+            assert found[comparison.condition] == pytest.approx(
+                comparison.effect.relative, abs=1e-4
+            )
     (control,) = judged.controls
     if control.metric == metric:
         assert found["control"] == pytest.approx(control.relative, abs=1e-4)

@@ -22,7 +22,9 @@ def test_each_condition_has_its_slowest_requests_and_their_seconds(tmp_path: Pat
     rows = table(folder, "Slowest requests")
     assert rows[0][:5] == ["time (UTC)", "run", "block", "latency", "latency / p50"]
     assert rows[0][5:7] == ["steal", "CPU pressure"]
-    assert not [one for one in rows[0] if "I/O" in one], "what was not read has no column"
+    assert not [heading for heading in rows[0] if "I/O" in heading], (
+        "what was not read has no column"
+    )
     assert len(rows) == 2 * (1 + 20 + 1)
     opened = open_result(folder)
     samples = opened.samples()
@@ -37,7 +39,7 @@ def test_each_condition_has_its_slowest_requests_and_their_seconds(tmp_path: Pat
         ]
         expected = sorted(latencies, reverse=True)[:20]
         assert [row[3] for row in slow] == [
-            duration(one).replace(NO_BREAK, " ") for one in expected
+            duration(latency).replace(NO_BREAK, " ") for latency in expected
         ]
         assert "2" not in [row[1] for row in slow]
         assert {row[5] for row in slow} <= {f"0.{n} %" for n in (49, 50, 51)}

@@ -28,7 +28,7 @@ def test_each_span_has_the_runs_of_the_published_algorithm(tmp_path: Path) -> No
     for place in (("host", "request"), ("host", "pay")):
         runs = latencies(folder)[place]
         of = {
-            name: [one for (condition, _), one in sorted(runs.items()) if condition == name]
+            name: [run for (condition, _), run in sorted(runs.items()) if condition == name]
             for name in EFFECTS
         }
         for name in EFFECTS:
@@ -36,7 +36,9 @@ def test_each_span_has_the_runs_of_the_published_algorithm(tmp_path: Path) -> No
             assert best is not None
             values = [duration(pair[1]).replace("\u00a0", " ") for pair in best.percentiles]
             apart = (best.anderson_darling, best.kolmogorov_smirnov)
-            said = ["–", "–"] if name == "old" else [typeset(as_said(one)) for one in apart]
+            said = (
+                ["–", "–"] if name == "old" else [typeset(as_said(distance)) for distance in apart]
+            )
             wanted.append([f"{name}, {place[1]}", *values, *said])
     assert [[row[0], *row[3:]] for row in found] == wanted
     assert [row[1] for row in found] == ["–", "slower", "unchanged"] * 2

@@ -15,10 +15,10 @@ from tare.verdict import judge
 def keys(value: Any, at: str = "") -> set[str]:
     """Of every table in it; the tables of a list count together."""
     if isinstance(value, dict):
-        inner = (keys(one, f"{at}.{key}") for key, one in value.items())
+        inner = (keys(part, f"{at}.{key}") for key, part in value.items())
         return {f"{at}.{key}" for key in value}.union(*inner)
     if isinstance(value, list | tuple):
-        return set[str]().union(*(keys(one, at) for one in value))
+        return set[str]().union(*(keys(part, at) for part in value))
     return set()
 
 

@@ -50,9 +50,9 @@ def test_a_request_is_of_the_median_run(shop: Shown) -> None:
         for condition in TWO:
             name, took, run = next(shown)
             mine = {
-                experiment.traces[one.run, ROOT].quantiles[metric]: one.run
-                for one in experiment.runs
-                if (one.condition, one.span) == (condition, ROOT)
+                experiment.traces[candidate.run, ROOT].quantiles[metric]: candidate.run
+                for candidate in experiment.runs
+                if (candidate.condition, candidate.span) == (condition, ROOT)
             }
             middle = median_low(mine)
             assert (name, int(run)) == (condition, mine[middle])
@@ -63,10 +63,14 @@ def test_every_row_has_the_focus_of_the_keyboard_and_parents_fold(shop: Shown) -
     _, html, page = shop
     for tag in rows(html):
         assert tag.startswith("<summary") or 'tabindex="0"' in tag
-    parents = {one.parent for one in SHOP if one.parent is not None}
+    parents = {span.parent for span in SHOP if span.parent is not None}
     folds = [tag for tag in rows(html) if tag.startswith("<summary")]
     assert len(folds) == len(QUANTILES) * len(TWO) * len(parents)
-    assert not [one for _, one in page.tags if "role" in one and one["role"] == "tree"]
+    assert not [
+        attributes
+        for _, attributes in page.tags
+        if "role" in attributes and attributes["role"] == "tree"
+    ]
 
 
 def test_bars_are_where_their_spans_are(shop: Shown) -> None:

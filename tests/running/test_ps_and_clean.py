@@ -41,7 +41,7 @@ def started(*words: object) -> Iterator["subprocess.Popen[bytes]"]:
 def programs() -> dict[int, dict[str, Any]]:
     done = tare("ps", "--json")
     assert done.returncode == 0
-    return {one["pid"]: one for one in json.loads(done.stdout)["programs"]}
+    return {program["pid"]: program for program in json.loads(done.stdout)["programs"]}
 
 
 def child(process: "subprocess.Popen[bytes]") -> int:
@@ -150,11 +150,11 @@ def test_what_a_dead_process_made_is_removed_and_what_a_living_one_made_is_liste
     for thing in things:
         thing.mkdir()
         records.append(created_resources.record("container", thing.name, [("rmdir", str(thing))]))
-    dead, living, stubborn = (one.path for one in records)
+    dead, living, stubborn = (record.path for record in records)
     abandon(dead)
     abandon(stubborn)
     (things[2] / "file").touch()
-    assert {one.name: one.in_use for one in created_resources.made_things()} == {
+    assert {thing.name: thing.in_use for thing in created_resources.made_things()} == {
         "dead": False,
         "living": True,
         "stubborn": False,
@@ -172,20 +172,20 @@ def test_what_a_dead_process_made_is_removed_and_what_a_living_one_made_is_liste
 def test_one_command_removes_a_thing_and_its_record(directory: Path) -> None:
     thing = directory / "a thing"
     thing.mkdir()
-    one = created_resources.record("bridge", "thing", [("rmdir", str(thing))])
-    subprocess.run(one.removal, check=True)
+    record = created_resources.record("bridge", "thing", [("rmdir", str(thing))])
+    subprocess.run(record.removal, check=True)
     assert not thing.exists()
-    assert not one.path.exists()
+    assert not record.path.exists()
 
 
 def test_records_that_others_can_write_are_not_carried_out(directory: Path) -> None:
-    one = created_resources.record("container", "thing", [("touch", str(directory / "done"))])
-    abandon(one.path)
-    one.path.parent.chmod(0o777)
+    record = created_resources.record("container", "thing", [("touch", str(directory / "done"))])
+    abandon(record.path)
+    record.path.parent.chmod(0o777)
     assert [*created_resources.remove_abandoned()] == []
-    one.path.parent.chmod(0o700)
-    (one.path.parent / "broken.json").write_text('{"type": 7}')
-    assert [*created_resources.remove_abandoned()] == [one.path]
+    record.path.parent.chmod(0o700)
+    (record.path.parent / "broken.json").write_text('{"type": 7}')
+    assert [*created_resources.remove_abandoned()] == [record.path]
     assert (directory / "done").exists()
 
 
@@ -200,8 +200,8 @@ def test_records_that_others_can_write_are_not_carried_out(directory: Path) -> N
 def test_runtime_directory_that_others_can_change_is_ignored_with_a_warning(
     directory: Path, attack: str, fault: str
 ) -> None:
-    one = created_resources.record("container", "thing", [("touch", str(directory / "done"))])
-    abandon(one.path)
+    record = created_resources.record("container", "thing", [("touch", str(directory / "done"))])
+    abandon(record.path)
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(directory / "log-1.sock"))
     if attack == "open":
@@ -225,15 +225,15 @@ def test_runtime_directory_that_others_can_change_is_ignored_with_a_warning(
 
 
 def test_records_reached_through_links_are_not_carried_out(directory: Path) -> None:
-    one = created_resources.record("container", "thing", [("touch", str(directory / "done"))])
-    abandon(one.path)
-    elsewhere = one.path.rename(directory / "elsewhere")
-    one.path.symlink_to(elsewhere)
-    os.mkfifo(one.path.with_name("pipe.json"))
+    record = created_resources.record("container", "thing", [("touch", str(directory / "done"))])
+    abandon(record.path)
+    elsewhere = record.path.rename(directory / "elsewhere")
+    record.path.symlink_to(elsewhere)
+    os.mkfifo(record.path.with_name("pipe.json"))
     assert [*created_resources.remove_abandoned()] == []
-    one.path.unlink()
-    elsewhere.rename(one.path)
-    folder = one.path.parent
+    record.path.unlink()
+    elsewhere.rename(record.path)
+    folder = record.path.parent
     folder.symlink_to(folder.rename(directory / "folder"))
     assert [*created_resources.remove_abandoned()] == []
     assert not (directory / "done").exists()

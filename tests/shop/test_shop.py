@@ -169,8 +169,8 @@ def order(services: dict[str, Service], users: list[int]) -> None:
         answers = [*threads.map(lambda user: create(services, user), users)]
     assert {status for status, _ in answers} == {200}
     created = [json.loads(body) for _, body in answers]
-    assert [one["user"] for one in created] == users
-    assert len({one["id"] for one in created}) == len(users)
+    assert [entry["user"] for entry in created] == users
+    assert len({entry["id"] for entry in created}) == len(users)
 
 
 def create(services: dict[str, Service], user: object) -> tuple[int, bytes]:

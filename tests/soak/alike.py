@@ -43,7 +43,7 @@ def run(tries: int) -> None:
     for number in range(1, tries + 1):
         done.append(_try(number, plan, folder))
         print(json.dumps(done[-1]), flush=True)
-    FOUND.write_text("".join(json.dumps(one) + "\n" for one in done))
+    FOUND.write_text("".join(json.dumps(experiment) + "\n" for experiment in done))
     renew(
         "alike",
         "Alike: many short experiments on twice the same nginx",
@@ -62,7 +62,9 @@ def _try(number: int, plan: Path, folder: Path) -> dict[str, Any]:
         command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=variables
     ).stdout
     told = json.loads(out)
-    primary = next(one for one in told["comparisons"] if one["role"] == "primary")
+    primary = next(
+        comparison for comparison in told["comparisons"] if comparison["role"] == "primary"
+    )
     return {
         "commit": commit(),
         "date": f"{datetime.now():%Y-%m-%d}",
@@ -71,18 +73,20 @@ def _try(number: int, plan: Path, folder: Path) -> dict[str, Any]:
         "effect": primary["effect"]["relative"],
         "width": seen.width(primary["interval"]["low"], primary["interval"]["high"]),
         "budget": primary["budget"],
-        "control_alarm": any(one["alarm"] for one in told["controls"]),
+        "control_alarm": any(control["alarm"] for control in told["controls"]),
         "peers": real_peers.judged(result),
     }
 
 
 def _told(done: Experiments) -> str:
-    words = Counter(one["verdict"] for one in done)
+    words = Counter(experiment["verdict"] for experiment in done)
     low, high = clopper_pearson(alarms(done), len(done))
-    controls = sum(one["control_alarm"] for one in done)
+    controls = sum(experiment["control_alarm"] for experiment in done)
     sharp = able(done)
-    unchanged = sum(one["verdict"] == "unchanged" for one in sharp)
-    effects = sorted(abs(one["effect"]) for one in done if one["effect"] is not None)
+    unchanged = sum(experiment["verdict"] == "unchanged" for experiment in sharp)
+    effects = sorted(
+        abs(experiment["effect"]) for experiment in done if experiment["effect"] is not None
+    )
     return "\n".join(
         [
             f"{len(done)} experiments, 6 interleaved blocks each, 400 ms a run. Verdicts: "

@@ -4,9 +4,11 @@
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
-from bench.verdict import peers, real_peers
+from bench.verdict import peers
+from bench.verdict.real_peers_test import written
 from tests.soak import alike
 
 COMPARISON = {
@@ -18,21 +20,24 @@ COMPARISON = {
 }
 
 
-def test_peers_judge_the_result_before_it_is_gone(
+def test_peers_judge_the_requests_of_the_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def judged(folder: Path) -> dict[str, int]:
-        assert folder == tmp_path / "3"
-        return {"pooled t": 1}
+    """In place of `tare run`, the test writes a result whose condition is slower by a half."""
+    real, told = subprocess.run, json.dumps({"comparisons": [COMPARISON], "controls": []})
 
-    told = json.dumps({"comparisons": [COMPARISON], "controls": []}).encode()
-    done = subprocess.CompletedProcess([], 0, told)
-    monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
-    monkeypatch.setattr(alike, "commit", lambda: "abc")
-    monkeypatch.setattr(real_peers, "judged", judged)
+    def run(command: list[str], **options: Any) -> Any:
+        if command[1:4] != ["-m", "tare", "run"]:
+            return real(command, **options)
+        written(Path(command[command.index("--out") + 1]), slower=1.5)
+        return subprocess.CompletedProcess(command, 0, told.encode())
+
+    monkeypatch.setattr(subprocess, "run", run)
     line = alike._try(3, tmp_path / "plan.toml", tmp_path)
-    assert line["peers"] == {"pooled t": 1}
-    assert "Tare 0, pooled t 1." in alike._told([line])
+    assert line["verdict"] == "unchanged"
+    assert line["peers"].keys() >= {"pooled t", "hyperfine"}
+    assert all(word == 1 for name, word in line["peers"].items() if name not in peers.TOOLS)
+    assert "Tare 0, pooled t 1, " in alike._told([line])
 
 
 def test_a_series_says_first_who_will_be_missing(

@@ -69,7 +69,7 @@ def run(tries: int) -> None:
     lines = [
         "| series | verdict on p99 | effect | slices left out |",
         "|---|---|---|---|",
-        *(one.row for one in done),
+        *(outcome.row for outcome in done),
         "",
         f"Wrong: {'; '.join(wrong) or 'nothing'}.",
     ]
@@ -92,23 +92,34 @@ def _try(series: str, number: int, folder: Path) -> Try:
     core = max(os.sched_getaffinity(0))  # where `tare run` puts a closed loop of one user
     with busy(1, core) if series == "hog" else nullcontext():
         printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-    (p99,) = (one for one in json.loads(printed)["comparisons"] if one["metric"] == "p99")
+    (p99,) = (
+        comparison
+        for comparison in json.loads(printed)["comparisons"]
+        if comparison["metric"] == "p99"
+    )
     left_out = fmean(run.left_out for run in read_result(out).runs)
     return Try(series, p99["verdict"], p99["effect"]["relative"], left_out)
 
 
 def faults(done: Sequence[Try]) -> list[str]:
     """What is not as wanted."""
-    by_series = {series: [one for one in done if one.series == series] for series in LAYERS}
-    found = [f"quiet is {one.verdict}" for one in by_series["quiet"] if one.verdict != "slower"]
-    quiet = median(1 + (one.relative or 0.0) for one in by_series["quiet"])
+    by_series = {
+        series: [outcome for outcome in done if outcome.series == series] for series in LAYERS
+    }
+    found = [
+        f"quiet is {outcome.verdict}"
+        for outcome in by_series["quiet"]
+        if outcome.verdict != "slower"
+    ]
+    quiet = median(1 + (outcome.relative or 0.0) for outcome in by_series["quiet"])
     found += [
-        f"beside the hog {one.verdict} by {one.relative:+.0%}"
-        for one in by_series["hog"]
-        if one.verdict != "inconclusive" and abs((1 + (one.relative or 0.0)) / quiet - 1) > NEAR
+        f"beside the hog {outcome.verdict} by {outcome.relative:+.0%}"
+        for outcome in by_series["hog"]
+        if outcome.verdict != "inconclusive"
+        and abs((1 + (outcome.relative or 0.0)) / quiet - 1) > NEAR
     ]
     burner = by_series["burner"]
-    slower = sum(one.verdict == "slower" for one in burner)
+    slower = sum(outcome.verdict == "slower" for outcome in burner)
     if slower < WANTED * len(burner):
         found.append(f"the burning layer is slower in {slower} of {len(burner)}")
     return found

@@ -89,11 +89,11 @@ def _kill_run(folder: Path, after_s: float) -> dict[str, int]:
     assert again.returncode == 0, errors
     done = experiment.manifest["runs"]
     assert done[: len(finished)] == finished
-    assert [one["run"] for one in done] == list(range(1, RUNS + 1))
-    assert all(one["valid"] for one in done), done
+    assert [record["run"] for record in done] == list(range(1, RUNS + 1))
+    assert all(record["valid"] for record in done), done
     after = contents(experiment.result)
-    for one in finished:
-        place = f"condition={one['condition']}/block={one['block']}/run={one['run']}"
+    for record in finished:
+        place = f"condition={record['condition']}/block={record['block']}/run={record['run']}"
         name = f"samples/{place}/samples.parquet"
         assert after[name] == kept[name]
     return {"resumed": 1, "kept": len(finished), "processes": len(started)}

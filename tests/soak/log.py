@@ -50,6 +50,6 @@ def run(tries: int) -> None:
         about | {"killed": killed, "times": times, "kept": kept, "lost": lost}
         for killed, (times, kept, lost) in series.items()
     ]
-    kills.FOUND.write_text("".join(json.dumps(one) + "\n" for one in results))
+    kills.FOUND.write_text("".join(json.dumps(result) + "\n" for result in results))
     command = f"python -m tests.soak log --log-kills {tries}"
     renew("log-kills", "kill -9 of what logs and of what collects", command, "\n".join(lines))

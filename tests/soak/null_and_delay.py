@@ -73,7 +73,7 @@ def _try(series: str, number: int, plan: Path, folder: Path) -> Try:
     command += ["--seed", str(seed), "--out", str(out)]
     printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     comparisons = json.loads(printed)["comparisons"]
-    primary = next(one for one in comparisons if one["metric"] == "p50")
+    primary = next(comparison for comparison in comparisons if comparison["metric"] == "p50")
     experiment = read_result(out)
     result = Try(
         series=series,
@@ -122,12 +122,14 @@ def _write(done: list[Try], delay_ns: int, tries: int) -> None:
     lines = [
         "| try | verdict on p50 | effect | 95 % interval | sd between blocks | slices left out |",
         "|---|---|---|---|---|---|",
-        *(one.row for one in done),
+        *(outcome.row for outcome in done),
         "",
     ]
     short = []
     for series, (word, share) in WANTED.items():
-        right = sum(one.series == series and one.comparison["verdict"] == word for one in done)
+        right = sum(
+            outcome.series == series and outcome.comparison["verdict"] == word for outcome in done
+        )
         lines.append(f"{series}: `{word}` in {right} of {tries} (wanted: {share:.0%}).")
         if right < share * tries:
             short.append(f"{series} is `{word}` in {right} of {tries} only")

@@ -58,16 +58,18 @@ def run(runs: int, tests: Sequence[str] = ()) -> None:
         done = [*done, run_once(HOGS[_next(done)], tests)][-KEPT:]
         print(done[-1].row, flush=True)
         if not tests:
-            FOUND.write_text("".join(json.dumps(asdict(one)) + "\n" for one in done))
+            FOUND.write_text("".join(json.dumps(asdict(outcome)) + "\n" for outcome in done))
             renew("suite", TITLE, f"python -m tests.soak suite --runs {runs}", summary(done))
-    if any(one.code for one in done[-runs:]):
+    if any(outcome.code for outcome in done[-runs:]):
         raise SystemExit(f"suite: a run failed\n{summary(done[-runs:])}")
 
 
 def kept() -> list[Run]:
     """The runs of the series so far."""
     lines = FOUND.read_text().splitlines() if FOUND.exists() else []
-    return [Run(**{**one, "failed": tuple(one["failed"])}) for one in map(json.loads, lines)]
+    return [
+        Run(**{**fields, "failed": tuple(fields["failed"])}) for fields in map(json.loads, lines)
+    ]
 
 
 def _next(done: Sequence[Run]) -> int:
@@ -126,14 +128,18 @@ def read(report: Path, hogs: int, code: int) -> Run:
 
 def summary(done: Sequence[Run]) -> str:
     """The section: a row per run, and what failed."""
-    passed = sum(one.code == 0 for one in done)
+    passed = sum(outcome.code == 0 for outcome in done)
     return "\n".join(
         [
             "| commit | CPU-bound processes | passed | tests | failed | skipped | time | machine |",
             "|---|---|---|---|---|---|---|---|",
-            *(one.row for one in done),
+            *(outcome.row for outcome in done),
             "",
             f"Passed: {passed} of {len(done)} (wanted: all).",
-            *(f"- {one.hogs} processes: {name} failed" for one in done for name in one.failed),
+            *(
+                f"- {outcome.hogs} processes: {name} failed"
+                for outcome in done
+                for name in outcome.failed
+            ),
         ]
     )

@@ -96,9 +96,9 @@ def protobuf(*numbers: int) -> bytes:
     spans = (span(number, attributes=[{"key": "unused"}]) for number in numbers)
     found = request(*spans)
     # The library's JSON has IDs in base64.
-    for one in found["resourceSpans"][0]["scopeSpans"][0]["spans"]:
+    for sent in found["resourceSpans"][0]["scopeSpans"][0]["spans"]:
         for key in ("traceId", "spanId"):
-            one[key] = base64.b64encode(bytes.fromhex(one[key])).decode()
+            sent[key] = base64.b64encode(bytes.fromhex(sent[key])).decode()
     return bytes(ParseDict(found, ExportTraceServiceRequest()).SerializeToString())
 
 

@@ -99,15 +99,15 @@ def test_slow_senders_hold_up_nobody(receiver: Receiver) -> None:
     """Each is answered after 10 s, and others meanwhile."""
     slow = []
     for _ in range(200):
-        one = socket.create_connection(("127.0.0.1", receiver.http), timeout=SECONDS)
-        one.sendall(
+        sender = socket.create_connection(("127.0.0.1", receiver.http), timeout=SECONDS)
+        sender.sendall(
             b"POST /v1/traces HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
             b"content-length: 100\r\n\r\n{"
         )
-        slow.append(one)
+        slow.append(sender)
     receiver.send(span())
     begin = time.monotonic()
-    answers = [one.recv(100) for one in slow]
+    answers = [sender.recv(100) for sender in slow]
     assert all(answer.startswith(b"HTTP/1.1 408 ") for answer in answers)
     assert time.monotonic() - begin < SECONDS
     wait_for(lambda: len(receiver.rows()) == 1, "the span was not written")
@@ -115,10 +115,10 @@ def test_slow_senders_hold_up_nobody(receiver: Receiver) -> None:
 
 def test_a_client_that_is_gone_stops_nothing(receiver: Receiver) -> None:
     for _ in range(50):
-        with socket.create_connection(("127.0.0.1", receiver.http)) as one:
-            one.sendall(b"POST /v1/traces HTTP/1.1\r\ncontent-length: 100\r\n\r\n{")
-        with socket.create_connection(("127.0.0.1", receiver.grpc)) as one:
-            one.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff")
+        with socket.create_connection(("127.0.0.1", receiver.http)) as client:
+            client.sendall(b"POST /v1/traces HTTP/1.1\r\ncontent-length: 100\r\n\r\n{")
+        with socket.create_connection(("127.0.0.1", receiver.grpc)) as client:
+            client.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff")
     receiver.send(span())
     code, _, _ = receiver.stop()
     assert code == 0

@@ -141,7 +141,9 @@ mod tests {
         });
         let all: std::vec::Vec<_> = numbers.into_iter().chain(random.take(200)).collect();
         for dividend in all.iter().copied().chain([0]) {
-            for divisor in all.iter().flat_map(|one| [*one, one >> 20]).filter(|one| *one > 0) {
+            for divisor in
+                all.iter().flat_map(|number| [*number, number >> 20]).filter(|number| *number > 0)
+            {
                 let wide = (u128::from(dividend) << Rate::SHIFT) / u128::from(divisor);
                 let ours = Rate::shifted_quotient(dividend, divisor);
                 assert_eq!(ours, u64::try_from(wide).ok(), "{dividend} {divisor}");

@@ -27,18 +27,18 @@ impl Source {
     ];
 
     pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(_, one)| *one == self).map_or("", |(name, _)| name)
+        Self::ALL.iter().find(|(_, source)| *source == self).map_or("", |(name, _)| name)
     }
 
     /// That with this name; `None` for another.
     pub fn named(name: &[u8]) -> Option<Self> {
-        Self::ALL.iter().find(|(known, _)| known.as_bytes() == name).map(|(_, one)| *one)
+        Self::ALL.iter().find(|(known, _)| known.as_bytes() == name).map(|(_, source)| *source)
     }
 
     /// That with this number; the tick counter for one that no source has.
     pub fn numbered(number: u32) -> Self {
-        let all = Self::ALL.iter().map(|(_, one)| *one);
-        all.into_iter().find(|one| *one as u32 == number).unwrap_or_default()
+        let all = Self::ALL.iter().map(|(_, source)| *source);
+        all.into_iter().find(|source| *source as u32 == number).unwrap_or_default()
     }
 
     /// Whether its ticks are those of the tick counter; else they are nanoseconds.
@@ -98,7 +98,7 @@ fn has_tscp() -> bool {
 /// has found to be unstable.
 fn is_trusted(listed: &[u8]) -> bool {
     let name: &[u8] = if cfg!(target_arch = "aarch64") { b"arch_sys_counter" } else { b"tsc" };
-    listed.split(u8::is_ascii_whitespace).any(|one| one == name)
+    listed.split(u8::is_ascii_whitespace).any(|word| word == name)
 }
 
 /// By libc, which asks the kernel's memory: a system call would take five times as long.

@@ -34,7 +34,7 @@ pub fn value(library: &Path, front: &[&str], others: Option<OsString>) -> OsStri
     let mut all: Vec<&[u8]> = names.collect();
     let is_front = |path: &&[u8]| {
         let name = Path::new(OsStr::from_bytes(path)).file_name();
-        name.is_some_and(|name| front.iter().any(|one| name == *one))
+        name.is_some_and(|name| front.iter().any(|library| name == *library))
     };
     let place = all.iter().rposition(is_front).map_or(0, |last| last + 1);
     all.insert(place, library.as_os_str().as_bytes());

@@ -8,16 +8,16 @@ use std::io::{self, IsTerminal, StdoutLock, Write};
 /// `text` with characters that a terminal obeys, or that cannot be seen, as escapes (`\x1b`,
 /// `\u202e`), except those in `keep`. As `tare.terminal.printable` in Python.
 pub fn printable<'text>(text: &'text str, keep: &[char]) -> Cow<'text, str> {
-    let is_harmless = |one: char| keep.contains(&one) || !is_harmful(one);
+    let is_harmless = |character: char| keep.contains(&character) || !is_harmful(character);
     if text.chars().all(is_harmless) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len() + 8);
-    for one in text.chars() {
-        let code = u32::from(one);
+    for character in text.chars() {
+        let code = u32::from(character);
         // Writing to a string cannot fail.
         let _ = match code {
-            _ if is_harmless(one) => write!(shown, "{one}"),
+            _ if is_harmless(character) => write!(shown, "{character}"),
             0..0x100 => write!(shown, "\\x{code:02x}"),
             0x100..0x10000 => write!(shown, "\\u{code:04x}"),
             _ => write!(shown, "\\U{code:08x}"),
@@ -28,10 +28,10 @@ pub fn printable<'text>(text: &'text str, keep: &[char]) -> Cow<'text, str> {
 
 /// Controls, formats, separators and private characters of Unicode, and letters without a shape: what
 /// hides text or changes its order.
-fn is_harmful(one: char) -> bool {
-    one.is_control()
+fn is_harmful(character: char) -> bool {
+    character.is_control()
         || matches!(
-            one,
+            character,
             '\u{ad}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}'
                 | '\u{890}'..='\u{891}' | '\u{8e2}' | '\u{115f}'..='\u{1160}' | '\u{180e}'
                 | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'

@@ -134,8 +134,8 @@ fn row(matrix: &mut [f64], run: usize, runs: usize) -> std::slice::IterMut<'_, f
 
 /// Neither is NaN here, and so it is one instruction.
 #[inline(always)]
-fn larger(one: f64, other: f64) -> f64 {
-    if one > other { one } else { other }
+fn larger(first: f64, second: f64) -> f64 {
+    if first > second { first } else { second }
 }
 
 #[cfg(test)]

@@ -61,7 +61,7 @@ static __always_inline void drain_connection(struct connection *connection, stru
 static __always_inline void count_connection(struct connection *connection)
 {
 	struct edge_key key = {};
-	u64 one = 1, *count;
+	u64 first_count = 1, *count;
 
 	if (!is_open(connection))
 		return;
@@ -73,7 +73,7 @@ static __always_inline void count_connection(struct connection *connection)
 	if (count)
 		(*count)++;
 	else
-		bpf_map_update_elem(&open_by_edge, &key, &one, BPF_NOEXIST);
+		bpf_map_update_elem(&open_by_edge, &key, &first_count, BPF_NOEXIST);
 }
 
 SEC("iter/bpf_sk_storage_map")

@@ -146,14 +146,14 @@ static __noinline struct edge_counts *counts_of(struct edge_key *key, bool *fold
 static __always_inline void count_error(struct edge_key *edge, bool folded, u32 kind, int number)
 {
 	struct error_key key = { .kind = kind, .number = number };
-	u64 one = 1, *count;
+	u64 first_count = 1, *count;
 
 	if (!folded) {
 		key.edge = *edge;
 		key.edge.client_port = 0;
 	}
 	count = bpf_map_lookup_elem(&errors, &key);
-	if (!count && bpf_map_update_elem(&errors, &key, &one, BPF_NOEXIST)) {
+	if (!count && bpf_map_update_elem(&errors, &key, &first_count, BPF_NOEXIST)) {
 		count = bpf_map_lookup_elem(&errors, &key);
 		if (!count)
 			lose(LOST_ERRORS);

@@ -94,7 +94,7 @@ pub enum Command {
 
 /// A time such as `5`, `5s`, `500ms` or `2m`.
 fn time(text: &str) -> Result<Duration, String> {
-    let split = text.find(|one: char| one.is_ascii_alphabetic()).unwrap_or(text.len());
+    let split = text.find(|character: char| character.is_ascii_alphabetic()).unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let factor = match unit {
         "ms" => 0.001,

@@ -55,7 +55,7 @@ impl Receiver {
 
     /// The address of each socket.
     pub fn addresses(&self) -> Result<Vec<SocketAddr>, Failure> {
-        self.listeners.iter().map(|one| one.local_addr().or_failed("a socket")).collect()
+        self.listeners.iter().map(|listener| listener.local_addr().or_failed("a socket")).collect()
     }
 
     /// Receives until `is_done`, which is asked after each signal, or until nothing can be written
@@ -76,11 +76,11 @@ impl Receiver {
                 accepting.push(tokio::spawn(accept));
             }
             until(signals, failed, &mut is_done, || turn(&exporter.counts())).await?;
-            for one in &accepting {
-                one.abort();
+            for task in &accepting {
+                task.abort();
             }
-            for one in accepting {
-                let _ = one.await;
+            for task in accepting {
+                let _ = task.await;
             }
             // Requests that have begun are answered.
             if let Some(connections) = Arc::into_inner(connections) {

@@ -21,7 +21,7 @@ from tare.report.figures import (
 from tare.report.figures.canvas import Layout, inline
 from tare.report.figures.marks import SERIES
 from tare.report.result import distributions
-from tare.report.result.distributions import Curve, Place
+from tare.report.result.distributions import ConditionKey, Curve
 from tare.report.result.result import Result
 from tare.report.words import count, duration, metric, percent, plural, safe
 from tare.terminal import both_ends
@@ -65,10 +65,12 @@ CARDS = 6
 """With more cards than these, the first screen has no pictures."""
 
 
-def pairs(result: Result, densities: Mapping[Place, distributions.Density]) -> dict[Place, Markup]:
+def pairs(
+    result: Result, densities: Mapping[ConditionKey, distributions.Density]
+) -> dict[ConditionKey, Markup]:
     """For each card of whole requests: its condition's requests and the baseline's."""
     colour = colours(result)
-    runs_of: dict[Place, list[float]] = {}
+    runs_of: dict[ConditionKey, list[float]] = {}
     for run in result.measured:
         if run.valid and result.primary in run.summaries:
             place = (run.environment, run.condition)
@@ -237,7 +239,7 @@ def box_plots(result: Result, samples: "Table") -> Iterator[Picture]:
 
 def lag_plots(result: Result, samples: "Table") -> Iterator[Picture]:
     """The first requests of the first valid run of each condition, with those of the warm-up."""
-    first: dict[Place, int] = {}
+    first: dict[ConditionKey, int] = {}
     for run, place in sorted(result.places.items()):
         first.setdefault(place, run)
     for environment, mine in _by_environment(result, first):
@@ -263,7 +265,7 @@ def lag_plots(result: Result, samples: "Table") -> Iterator[Picture]:
 
 def run_plots(result: Result) -> Iterator[Picture]:
     """The primary metric of every valid run."""
-    values: dict[Place, list[tuple[int, float]]] = {}
+    values: dict[ConditionKey, list[tuple[int, float]]] = {}
     for run in result.measured:
         if run.valid and result.primary in run.summaries:
             place = (run.environment, run.condition)
@@ -310,7 +312,7 @@ def own_time_plots(result: Result, costs: "Table") -> Iterator[Picture]:
 
 
 def _by_environment(
-    result: Result, found: Mapping[Place, T]
+    result: Result, found: Mapping[ConditionKey, T]
 ) -> Iterator[tuple[str, list[tuple[str, str, T]]]]:
     """What was found for each condition, with its colour, where there is any."""
     for environment in result.environments:

@@ -26,7 +26,7 @@ ROOT_QUANTILES = {"p50": 0.5, "p99": 0.99}
 
 
 @dataclass(frozen=True)
-class Conduct:
+class LoadStats:
     """How the load and the recording of one run and span went.
 
     What its source does not record is as if nothing were wrong.
@@ -103,7 +103,7 @@ class Run:
     """How much its level still falls, in logarithms: `stats.steady.drift`; None where not known."""
     beginning: Beginning | None = None
     """None where nothing is left out, or it is not known."""
-    conduct: Conduct = Conduct()
+    load_stats: LoadStats = LoadStats()
     gone: bool = False
     """Whether it is said to have been measured, and its requests are not there."""
 

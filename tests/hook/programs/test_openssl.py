@@ -31,7 +31,10 @@ def test_openssl(version: str, tmp_path: Path) -> None:
             ways: list[Command] = [[], ["-CAfile", certificate]]
             done = [plain(wrap([*client, *trust]), tmp_path, stdin=LINES) for trust in ways]
         # Its errors begin with the number of a thread.
-        return [replace(one, err=re.sub("^[0-9A-F]+:", "", one.err, flags=re.M)) for one in done]
+        return [
+            replace(behaviour, err=re.sub("^[0-9A-F]+:", "", behaviour.err, flags=re.M))
+            for behaviour in done
+        ]
 
     refused, exchange = both(session, tmp_path)
     assert refused.code == 1

@@ -8,17 +8,17 @@ import threading
 
 silent = []
 for _ in range(400):
-    one = socket.socket(socket.AF_UNIX)
-    one.connect(sys.argv[1])
-    silent.append(one)
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(sys.argv[1])
+    silent.append(connection)
 silent[0].recv(1)
 
 
 def connect() -> None:
     while True:
-        with socket.socket(socket.AF_UNIX) as one:
-            one.setblocking(False)
-            one.connect_ex(sys.argv[1])
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.setblocking(False)
+            connection.connect_ex(sys.argv[1])
 
 
 threading.Thread(target=connect, daemon=True).start()

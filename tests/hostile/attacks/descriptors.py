@@ -15,13 +15,13 @@ descriptors = [os.memfd_create("many")] * MOST
 def send() -> None:
     kept: list[socket.socket] = []
     while True:
-        one = socket.socket(socket.AF_UNIX)
-        one.setblocking(False)
-        kept.append(one)
+        connection = socket.socket(socket.AF_UNIX)
+        connection.setblocking(False)
+        kept.append(connection)
         try:
-            one.connect(sys.argv[1])
+            connection.connect(sys.argv[1])
             for _ in range(20):
-                socket.send_fds(one, [b"\1"], descriptors)
+                socket.send_fds(connection, [b"\1"], descriptors)
         except OSError:
             """The queue is full, or too many descriptors are on their way."""
         if len(kept) > CONNECTIONS:

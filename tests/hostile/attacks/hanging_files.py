@@ -88,9 +88,9 @@ def use(folder: str, path: str, unmount: Callable[[bytes, int], int]) -> None:
     become_nobody()
     print("ready", flush=True)
     sys.stdin.readline()
-    with socket.socket(socket.AF_UNIX) as one:
-        one.connect(path)
-        socket.send_fds(one, [b"\1"], [file])
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(path)
+        socket.send_fds(connection, [b"\1"], [file])
         print("sent", flush=True)
         sys.stdin.readline()
     memory.close()

@@ -60,10 +60,10 @@ def use(folder: str, path: str, link: str) -> None:
     far, _ = listener.accept()
     page = mapped(None, mmap.MAP_SHARED, os.open(f"{folder}/file", os.O_RDWR))
     ctypes.memset(page, 1, mmap.PAGESIZE)
-    one = socket.socket(socket.AF_UNIX)
+    connection = socket.socket(socket.AF_UNIX)
     has_collector = Path(path).exists()
     if has_collector:
-        one.connect(path)
+        connection.connect(path)
     else:
         segment.name_socket(Path(path))
     pid = os.getpid()
@@ -78,7 +78,7 @@ def use(folder: str, path: str, link: str) -> None:
     if not sys.stdin.readline():
         return
     if has_collector:
-        socket.send_fds(one, [b"\1"], [segment.fd])
+        socket.send_fds(connection, [b"\1"], [segment.fd])
     print("sent", flush=True)
     sys.stdin.readline()
 

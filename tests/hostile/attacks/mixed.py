@@ -58,10 +58,10 @@ def change_words() -> None:
 
 
 def ask_for_file() -> None:
-    with socket.socket(socket.AF_UNIX) as one:
-        one.connect(PATH)
-        one.send(os.urandom(16))
-        one.recv(1)
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(PATH)
+        connection.send(os.urandom(16))
+        connection.recv(1)
 
 
 for attack in (send_other_version, hold_bare_program, change_words, ask_for_file):

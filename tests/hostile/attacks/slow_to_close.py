@@ -19,16 +19,16 @@ with socket.create_server(("127.0.0.1", 0)) as listener:
 
     def slow() -> socket.socket:
         """Its peer reads nothing."""
-        one = socket.create_connection(address)
+        unread = socket.create_connection(address)
         peers.append(listener.accept()[0])
-        one.setblocking(False)
+        unread.setblocking(False)
         try:
             while True:
-                one.send(bytes(1 << 16))
+                unread.send(bytes(1 << 16))
         except BlockingIOError:
-            one.setblocking(True)
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, SECONDS))
-        return one
+            unread.setblocking(True)
+        unread.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, SECONDS))
+        return unread
 
     for way in ("closed", "segment", "beside", "behind", "after", "many"):
         connection = socket.socket(socket.AF_UNIX)
@@ -36,16 +36,16 @@ with socket.create_server(("127.0.0.1", 0)) as listener:
         connections.append(connection)
         segment = Segment()
         for _ in range(20 if way == "many" else 1):
-            one = slow()
-            sent = {"beside": [segment.fd, one.fileno()], "behind": [segment.fd]}
+            full_socket = slow()
+            sent = {"beside": [segment.fd, full_socket.fileno()], "behind": [segment.fd]}
             try:
-                socket.send_fds(connection, [b"\1"], sent.get(way, [one.fileno()]))
+                socket.send_fds(connection, [b"\1"], sent.get(way, [full_socket.fileno()]))
                 if way in ("behind", "after"):
-                    socket.send_fds(connection, [b"\1"], [one.fileno()])
+                    socket.send_fds(connection, [b"\1"], [full_socket.fileno()])
             except BrokenPipeError:
                 pass  # it is received no more
             # Whoever closes last waits, which may be this process.
-            threading.Thread(target=os.close, args=(one.detach(),), daemon=True).start()
+            threading.Thread(target=os.close, args=(full_socket.detach(),), daemon=True).start()
             if way == "closed":
                 connection.close()
         os.close(segment.fd)

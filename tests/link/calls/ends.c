@@ -143,24 +143,24 @@ static void closes_before_a_child(int way) {
 static void closes_what_a_child_had(void) {
     struct sockaddr_in address;
     char text[16];
-    int listener = listen_at(&address), one = connect_to(&address);
-    int other = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-    SAY(write(one, "12345678", 8));
-    until_bytes(other, 8);
+    int listener = listen_at(&address), client = connect_to(&address);
+    int accepted = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    SAY(write(client, "12345678", 8));
+    until_bytes(accepted, 8);
     fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
-        if (read(other, text, 2) != 2 || write(other, "c", 1) != 1) _exit(3);
+        if (read(accepted, text, 2) != 2 || write(accepted, "c", 1) != 1) _exit(3);
         _exit(0);
     }
     int status = -1;
     waitpid(child, &status, 0);
     SAY(status);
-    SAY(read(other, text, 16));
-    SAY(read(one, text, 1));
-    SAY(close(other));
-    SAY(recv(one, text, 8, 0));
-    close(one), close(listener);
+    SAY(read(accepted, text, 16));
+    SAY(read(client, text, 1));
+    SAY(close(accepted));
+    SAY(recv(client, text, 8, 0));
+    close(client), close(listener);
 }
 
 static char many[1 << 20];

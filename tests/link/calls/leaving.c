@@ -192,17 +192,17 @@ static void waits_for_more(void) {
     char text[8] = "tcpmsg";
     int listener = listen_at(&address), least = 4;
     SAY(setsockopt(listener, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least));
-    int one = connect_to(&address), other = accept(listener, NULL, NULL);
+    int client = connect_to(&address), accepted = accept(listener, NULL, NULL);
     for (int round = 0; round < 4; round++)
-        if (write(one, text, 6) != 6 || read(other, text, 6) != 6 || write(other, text, 6) != 6 ||
-            read(one, text, 6) != 6)
+        if (write(client, text, 6) != 6 || read(accepted, text, 6) != 6 || write(accepted, text, 6) != 6 ||
+            read(client, text, 6) != 6)
             exit(2);
-    struct pollfd place = {other, POLLIN, 0};
-    SAY(write(one, "abc", 3));
+    struct pollfd place = {accepted, POLLIN, 0};
+    SAY(write(client, "abc", 3));
     SAY(poll(&place, 1, 20));
-    SAY(write(one, "d", 1));
+    SAY(write(client, "d", 1));
     SAY(poll(&place, 1, SECONDS * 1000));
-    close(one), close(other), close(listener);
+    close(client), close(accepted), close(listener);
 }
 
 /* ring: fork */

@@ -48,8 +48,8 @@ static void changes_set(void) {
     if (result == 0 && operation != EPOLL_CTL_MOD) *member = operation == EPOLL_CTL_ADD ? fd : 0;
 }
 
-static int by_data(const void *one, const void *two) {
-    const struct epoll_event *a = one, *b = two;
+static int by_data(const void *left, const void *right) {
+    const struct epoll_event *a = left, *b = right;
     return a->data.u64 < b->data.u64 ? -1 : a->data.u64 > b->data.u64;
 }
 

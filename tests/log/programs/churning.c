@@ -7,7 +7,7 @@
 enum { TOGETHER = 16 };
 static tare_log_channel channel;
 
-static void *log_one(void *number) {
+static void *log_number(void *number) {
     tare_log(channel, (long)number);
     return NULL;
 }
@@ -20,7 +20,7 @@ int main(int argc, char **argv) {
         pthread_t started[TOGETHER];
         long count = threads - first < TOGETHER ? threads - first : TOGETHER;
         for (long place = 0; place < count; place++)
-            if (pthread_create(&started[place], NULL, log_one, (void *)(first + place)))
+            if (pthread_create(&started[place], NULL, log_number, (void *)(first + place)))
                 return 1;
         for (long place = 0; place < count; place++)
             pthread_join(started[place], NULL);

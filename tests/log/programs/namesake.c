@@ -11,36 +11,36 @@
 enum { TAKEN = 4 };
 static tare_log_channel channel;
 
-struct one {
+struct namesake {
     const char *name;
     int64_t event;
     pid_t wanted; /* 0: any */
     pid_t number;
 };
 
-static void *log_one(void *given) {
-    struct one *one = given;
-    one->number = gettid();
-    if (one->wanted && one->number != one->wanted)
+static void *log_event(void *given) {
+    struct namesake *thread = given;
+    thread->number = gettid();
+    if (thread->wanted && thread->number != thread->wanted)
         return NULL;
-    pthread_setname_np(pthread_self(), one->name);
-    tare_log(channel, one->event);
+    pthread_setname_np(pthread_self(), thread->name);
+    tare_log(channel, thread->event);
     return NULL;
 }
 
-static int run(struct one *one) {
+static int run(struct namesake *namesake) {
     pthread_t thread;
-    return pthread_create(&thread, NULL, log_one, one) || pthread_join(thread, NULL);
+    return pthread_create(&thread, NULL, log_event, namesake) || pthread_join(thread, NULL);
 }
 
 /* Starts a second thread of the number of a first one that has ended: 0, or why it did not. */
 static int run_both(void) {
-    struct one first = {"first", 1, 0, 0};
+    struct namesake first = {"first", 1, 0, 0};
     if (run(&first))
         return 1;
     /* The kernel tells threads of one number apart that start in different hundredths. */
     nanosleep(&(struct timespec){0, 50000000}, NULL);
-    struct one second = {"second", 2, first.number, 0};
+    struct namesake second = {"second", 2, first.number, 0};
     for (int attempt = 0; attempt < 100 && second.number != second.wanted; attempt++) {
         FILE *last = fopen("/proc/sys/kernel/ns_last_pid", "w");
         if (!last || fprintf(last, "%d", first.number - 1) < 0 || fclose(last))

@@ -13,8 +13,8 @@ static double now(void) {
     return time.tv_sec * 1e9 + time.tv_nsec;
 }
 
-static int order(const void *one, const void *other) {
-    double difference = *(const double *)one - *(const double *)other;
+static int order(const void *left, const void *right) {
+    double difference = *(const double *)left - *(const double *)right;
     return (difference > 0) - (difference < 0);
 }
 

@@ -8,7 +8,7 @@
 
 static pthread_barrier_t moment;
 
-static void *log_one(void *number) {
+static void *log_into_channel(void *number) {
     char name[16];
     snprintf(name, sizeof name, "%d", (int)(long)number);
     pthread_barrier_wait(&moment);
@@ -23,7 +23,7 @@ int main(int argc, char **argv) {
         return 2;
     pthread_barrier_init(&moment, NULL, (unsigned)count);
     for (long n = 0; n < count; n++)
-        pthread_create(&threads[n], NULL, log_one, (void *)n);
+        pthread_create(&threads[n], NULL, log_into_channel, (void *)n);
     for (int n = 0; n < count; n++)
         pthread_join(threads[n], NULL);
 }

@@ -22,28 +22,28 @@ enum { MANY = 1030 };
 static tare_log_channel channel, other;
 static pthread_barrier_t together;
 
-struct one {
+struct named_thread {
     const char *name;
     long events;
 };
 
-static void *log_its_number(void *one) {
+static void *log_its_number(void *given) {
     int64_t number = gettid();
-    for (long event = 0; event < ((struct one *)one)->events; event++)
+    for (long event = 0; event < ((struct named_thread *)given)->events; event++)
         tare_log(channel, number);
     return NULL;
 }
 
-static void *log_named(void *one) {
-    pthread_setname_np(pthread_self(), ((struct one *)one)->name);
-    for (long event = 0; event < ((struct one *)one)->events; event++)
+static void *log_named(void *given) {
+    pthread_setname_np(pthread_self(), ((struct named_thread *)given)->name);
+    for (long event = 0; event < ((struct named_thread *)given)->events; event++)
         tare_log(channel, event);
     return NULL;
 }
 
-static void run(void *(*what)(void *), struct one one) {
+static void run(void *(*what)(void *), struct named_thread thread_settings) {
     pthread_t thread;
-    pthread_create(&thread, NULL, what, &one);
+    pthread_create(&thread, NULL, what, &thread_settings);
     pthread_join(thread, NULL);
 }
 
@@ -53,13 +53,13 @@ static void wait_for_a_line(void) {
     getchar();
 }
 
-static void *log_together(void *one) {
+static void *log_together(void *given) {
     pthread_barrier_wait(&together);
-    return log_named(one);
+    return log_named(given);
 }
 
 static void crowd(void) {
-    struct one one = {"crowd", 1000};
+    struct named_thread member = {"crowd", 1000};
     for (int child = 0; child < 20; child++) {
         if (fork()) {
             wait(NULL);
@@ -68,7 +68,7 @@ static void crowd(void) {
         pthread_t threads[4];
         pthread_barrier_init(&together, NULL, 4);
         for (int place = 0; place < 4; place++)
-            pthread_create(&threads[place], NULL, log_together, &one);
+            pthread_create(&threads[place], NULL, log_together, &member);
         for (int place = 0; place < 4; place++)
             pthread_join(threads[place], NULL);
         _exit(0);
@@ -128,16 +128,16 @@ int main(int argc, char **argv) {
     other = tare_log_open_with("other", &options);
     if (!strcmp(what, "turns")) {
         for (int turn = 0; turn < 40; turn++)
-            run(log_its_number, (struct one){"", turn % 2 ? 30000 : 10});
+            run(log_its_number, (struct named_thread){"", turn % 2 ? 30000 : 10});
     } else if (!strcmp(what, "ended")) {
-        run(log_named, (struct one){"first", 5000});
+        run(log_named, (struct named_thread){"first", 5000});
         wait_for_a_line();
-        run(log_named, (struct one){"second", 10});
+        run(log_named, (struct named_thread){"second", 10});
     } else if (!strcmp(what, "closed")) {
         tare_log(other, 1);
         tare_log_channel mine = channel;
         channel = other;
-        run(log_named, (struct one){"first", 1});
+        run(log_named, (struct named_thread){"first", 1});
         channel = mine;
         /* Of the 8192 words of the ring ten are left. */
         for (int event = 0; event < 4087; event++)

@@ -43,7 +43,10 @@ impl Costs {
         let unseen = Unseen::ALL.iter().enumerate().map(|(place, unseen)| {
             (
                 unseen.name(),
-                sum(shared.statistics.iter().map(|one| one.unseen[place].load(Relaxed))),
+                sum(shared
+                    .statistics
+                    .iter()
+                    .map(|statistics| statistics.unseen[place].load(Relaxed))),
             )
         });
         Self {
@@ -102,7 +105,7 @@ impl Function {
         let place = symbol as usize;
         let mut counters = COUNTERS.map(|(name, field)| {
             let shards = shared.statistics.iter();
-            (name, sum(shards.map(|one| field(&one.counters[place]).load(Relaxed))))
+            (name, sum(shards.map(|shard| field(&shard.counters[place]).load(Relaxed))))
         });
         if counters.iter().all(|(_, count)| *count == 0) {
             return None;

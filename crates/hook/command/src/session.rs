@@ -4,7 +4,7 @@
 use crate::arguments::Run;
 use crate::costs::Costs;
 use crate::drain::Drain;
-use crate::event_accounts::{Fates, Ledger};
+use crate::event_accounts::{EventAccounts, EventCounts};
 use crate::event_file::EventFile;
 use crate::poll_interval::Pace;
 use crate::rules_file::{FirstRules, RuleBook};
@@ -81,8 +81,8 @@ fn take_over(pid: u32, arguments: &Run) -> Result<ExitCode, Failure> {
     let events = arguments.events.as_deref().map(EventFile::open_again).transpose()?;
     let signals = take_signals(&[libc::SIGTERM, libc::SIGINT])?;
     let mut session = Session::open(arguments, events, &segments)?;
-    let (fates, lost) = (session.fates(), session.events_lost());
-    let (written, unwanted) = (fates.written, fates.unwanted);
+    let (event_counts, lost) = (session.event_counts(), session.events_lost());
+    let (written, unwanted) = (event_counts.written, event_counts.unwanted);
     let now = if arguments.events.is_none() {
         ". Without --events, no further events are written"
     } else {
@@ -112,7 +112,7 @@ struct Session<'s> {
     book: Option<RuleBook>,
     watch: Option<Watch>,
     drain: Drain,
-    ledger: Ledger,
+    event_accounts: EventAccounts,
     events: Option<EventFile>,
     /// Events that there was no file for.
     unwanted: u64,
@@ -134,10 +134,10 @@ impl<'s> Session<'s> {
             .transpose()?;
         let pace = Pace::of(segments.shared);
         let drain = Drain::new(segments.shared);
-        let ledger = Ledger::open(segments.shared, drain.taken());
+        let event_accounts = EventAccounts::open(segments.shared, drain.taken());
         let (book, unwanted, costs) = (None, 0, None);
         let mut session =
-            Self { segments, book, watch, drain, ledger, events, unwanted, costs, pace };
+            Self { segments, book, watch, drain, event_accounts, events, unwanted, costs, pace };
         if let Some(path) = &arguments.costs {
             let file = CostsFile::create(path, |vacant| session.write_costs(vacant))?;
             session.costs = Some(file);
@@ -227,7 +227,7 @@ impl<'s> Session<'s> {
         if let Err(failure) = done {
             say(failure);
         }
-        self.ledger.enter(self.session_fates());
+        self.event_accounts.enter(self.session_counts());
         any
     }
 
@@ -256,9 +256,9 @@ impl<'s> Session<'s> {
             keywords: book.map_or(0, RuleBook::keywords),
             reloads: book.map_or(0, |book| book.reloads),
             rules_refused: book.map_or(0, |book| book.refused),
-            events_written: self.fates().written,
+            events_written: self.event_counts().written,
             events_lost: self.events_lost(),
-            events_unwanted: self.fates().unwanted,
+            events_unwanted: self.event_counts().unwanted,
             ticks_invariant: tare_clock::is_invariant(),
         };
         let text = if arguments.json {
@@ -282,9 +282,9 @@ impl<'s> Session<'s> {
     }
 
     /// What became of the events that this session took out of the rings.
-    fn session_fates(&self) -> Fates {
+    fn session_counts(&self) -> EventCounts {
         let file = self.events.as_ref();
-        Fates {
+        EventCounts {
             written: file.map_or(0, |file| file.written),
             unwritten: file.map_or(0, EventFile::lost) + self.drain.damaged(),
             unwanted: self.unwanted,
@@ -292,12 +292,12 @@ impl<'s> Session<'s> {
     }
 
     /// The same of all sessions of this hook.
-    fn fates(&self) -> Fates {
-        self.ledger.total(self.session_fates())
+    fn event_counts(&self) -> EventCounts {
+        self.event_accounts.total(self.session_counts())
     }
 
     fn events_lost(&self) -> u64 {
-        self.drain.dropped().saturating_add(self.fates().unwritten)
+        self.drain.dropped().saturating_add(self.event_counts().unwritten)
     }
 }
 

@@ -22,7 +22,8 @@ pub struct Run {
 }
 
 pub fn to_json(costs: &Costs, run: &Run, rate: Rate) -> Value {
-    let functions: Vec<Value> = costs.functions.iter().map(|one| function(one, rate)).collect();
+    let functions: Vec<Value> =
+        costs.functions.iter().map(|function_costs| function(function_costs, rate)).collect();
     json!({
         "functions": functions,
         "not_seen": costs.unseen.iter().copied().collect::<std::collections::BTreeMap<_, _>>(),
@@ -116,7 +117,7 @@ pub fn to_table(costs: &Costs, run: &Run, rate: Rate) -> String {
 }
 
 fn not_seen(costs: &Costs) -> String {
-    let unsearched = sum(costs.functions.iter().map(|one| one.counter("bytes_unseen")));
+    let unsearched = sum(costs.functions.iter().map(|function| function.counter("bytes_unseen")));
     let mut all: Vec<String> = costs
         .unseen
         .iter()

@@ -71,8 +71,8 @@ mod tests {
             version(&[&[1, 2], &[3]], &symbols[..1], unseen),
             version(&[&[1, 2], &[3]], symbols, &unseen[1..]),
         ];
-        for (place, one) in all.iter().enumerate() {
-            assert!(!all[..place].contains(one), "{place}");
+        for (place, version) in all.iter().enumerate() {
+            assert!(!all[..place].contains(version), "{place}");
         }
     }
 }

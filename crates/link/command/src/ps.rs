@@ -60,7 +60,8 @@ fn of(pid: u32, seen: &mut HashSet<u64>) -> Vec<Run> {
 
 impl Run {
     fn read(pid: u32, statistics: &Statistics) -> Self {
-        let counts = Counter::ALL.iter().map(|one| (one.name(), statistics.get(*one))).collect();
+        let counts =
+            Counter::ALL.iter().map(|counter| (counter.name(), statistics.get(*counter))).collect();
         let mut links: Vec<_> = statistics.listing().all().filter_map(Row::read).collect();
         links.sort_by_key(|row| (row.link.process, row.link.ends[0].port, row.link.ends[1].port));
         Self { pid, command: command(pid), counts, links }

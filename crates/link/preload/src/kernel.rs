@@ -236,9 +236,10 @@ pub fn eventfd() -> Result<c_int, Errno> {
 
 /// Adds 1 to an eventfd.
 pub fn add(fd: c_int) {
-    let one = 1u64;
+    let increment = 1u64;
     // SAFETY: the kernel reads eight bytes.
-    let _ = unsafe { call(libc::SYS_write, [fd as usize, (&raw const one).addr(), 8, 0, 0, 0]) };
+    let _ =
+        unsafe { call(libc::SYS_write, [fd as usize, (&raw const increment).addr(), 8, 0, 0, 0]) };
 }
 
 /// Takes an eventfd's number; false if it was 0.

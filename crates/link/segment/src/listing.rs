@@ -164,7 +164,7 @@ mod tests {
         (0..ENTRIES).for_each(|_| assert!(listing.add(&link(5), |_| true).is_some()));
         assert_eq!(listing.add(&link(6), |_| true), None);
         assert!(listing.add(&link(6), |process| process == 6).is_some());
-        assert_eq!(listing.all().filter(|one| one.process == 6).count(), 1);
+        assert_eq!(listing.all().filter(|link| link.process == 6).count(), 1);
     }
 
     #[cfg(not(miri))]

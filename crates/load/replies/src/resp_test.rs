@@ -97,8 +97,8 @@ fn replies_end_where_a_recursive_parser_ends_them() {
 fn replies_are_read_at_every_split() {
     for reply in REPLIES {
         for split in 0..=reply.len() {
-            let (one, two) = reply.as_bytes().split_at(split);
-            let (resp, left) = read(&[one, two], LIMIT).unwrap();
+            let (begin, end) = reply.as_bytes().split_at(split);
+            let (resp, left) = read(&[begin, end], LIMIT).unwrap();
             assert!(resp.is_done() && left == 0, "{reply:?} split at {split}");
         }
         let bytes: Vec<_> = reply.as_bytes().chunks(1).collect();
@@ -121,8 +121,8 @@ fn no_prefix_is_taken_for_the_whole() {
 fn what_is_not_the_protocol_is_refused_at_every_split() {
     for text in MALFORMED {
         for split in 0..=text.len() {
-            let (one, two) = text.as_bytes().split_at(split);
-            let refused = read(&[one, two], u64::MAX).map(drop);
+            let (begin, end) = text.as_bytes().split_at(split);
+            let refused = read(&[begin, end], u64::MAX).map(drop);
             assert_eq!(refused, Err(Refusal::Malformed), "{text:?} split at {split}");
         }
     }

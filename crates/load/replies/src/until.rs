@@ -107,8 +107,8 @@ mod tests {
                 let first = input.windows(text.len()).position(|window| window == text);
                 let expected = first.map(|at| at + text.len());
                 for split in 0..=input.len() {
-                    let (one, two) = input.split_at(split);
-                    assert_eq!(end(&text, &[one, two]), expected, "{text:?} {input:?} {split}");
+                    let (begin, rest) = input.split_at(split);
+                    assert_eq!(end(&text, &[begin, rest]), expected, "{text:?} {input:?} {split}");
                 }
                 let bytes: Vec<_> = input.chunks(1).collect();
                 assert_eq!(end(&text, &bytes), expected, "{text:?} {input:?}");

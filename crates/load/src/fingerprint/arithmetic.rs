@@ -99,7 +99,7 @@ mod tests {
             let worst = System::new(order)
                 .solve()
                 .iter()
-                .fold(0.0, |worst: f64, one| worst.max((one - 1.0).abs()));
+                .fold(0.0, |worst: f64, value| worst.max((value - 1.0).abs()));
             assert!(worst < 1e-9, "order {order}: {worst}");
         }
     }

@@ -55,7 +55,8 @@ pub fn table(summaries: &[Summary], with_service: bool) -> String {
         }
     }
     let failed = summaries.iter().filter(|summary| summary.errors > 0);
-    let errors = failed.map(|one| format!("errors of {}: {}\n", one.name, one.errors_by_kind()));
+    let errors =
+        failed.map(|target| format!("errors of {}: {}\n", target.name, target.errors_by_kind()));
     align(&rows) + &errors.collect::<String>()
 }
 

@@ -139,9 +139,9 @@ mod tests {
         for (end, text) in ends() {
             let whole = [text, b"more"].concat();
             for split in 0..=text.len() {
-                let (one, two) = whole.split_at(split);
+                let (begin, rest) = whole.split_at(split);
                 let complete = Outcome { status: 0, error: None, bytes: text.len() as u64 };
-                assert_eq!(read(&end, &[one, two]), Ok((Some(complete), 4)), "{text:?} {split}");
+                assert_eq!(read(&end, &[begin, rest]), Ok((Some(complete), 4)), "{text:?} {split}");
             }
         }
     }

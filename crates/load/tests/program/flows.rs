@@ -162,7 +162,7 @@ fn reports_have_the_columns_and_keys_of_connperf() {
     let (last, intervals) = objects.split_last().unwrap();
     assert_eq!((&last["total"], &last["errors"]), (&json!(true), &json!(0)));
     assert_eq!(last["count"], json!(30));
-    let counted: u64 = intervals.iter().map(|one| one["count"].as_u64().unwrap()).sum();
+    let counted: u64 = intervals.iter().map(|interval| interval["count"].as_u64().unwrap()).sum();
     assert!(Some(counted) <= last["count"].as_u64());
     for key in ["max", "min", "mean", "90p", "95p", "99p"] {
         assert!(last[format!("latency_{key}_us")].is_number(), "{last}");

@@ -108,8 +108,8 @@ fn replies_may_come_byte_by_byte() {
 
 #[test]
 fn rates_hold_and_several_targets_take_turns() {
-    let (one, two) = (answering(b"+OK\r\n"), answering(b"+OK\r\n"));
-    let targets = [format!("one={}", one.address), format!("two={}", two.address)];
+    let (first, second) = (answering(b"+OK\r\n"), answering(b"+OK\r\n"));
+    let targets = [format!("one={}", first.address), format!("two={}", second.address)];
     for mode in ["open", "constant"] {
         let output = tare_load(
             &[

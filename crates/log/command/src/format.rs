@@ -24,8 +24,8 @@ pub fn count(number: f64) -> String {
 }
 
 /// `1 thread`, `2 threads`.
-pub fn counted(number: usize, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
+pub fn counted(number: usize, singular: &str, plural: &str) -> String {
+    format!("{number} {}", if number == 1 { singular } else { plural })
 }
 
 /// A name that others have given: it cannot steer the terminal, or change how what follows reads.

@@ -12,7 +12,7 @@ pub fn must_not_be(files: &[PathBuf], out: &Path, what: &str) -> Result<(), Fail
     Ok(())
 }
 
-pub fn is_same(one: &Path, other: &Path) -> bool {
+pub fn is_same(first: &Path, second: &Path) -> bool {
     let place = |path| fs::metadata(path).map(|status| (status.dev(), status.ino()));
-    matches!((place(one), place(other)), (Ok(one), Ok(other)) if one == other)
+    matches!((place(first), place(second)), (Ok(first), Ok(second)) if first == second)
 }

@@ -59,12 +59,14 @@ fn four_at(content: &[u8], at: usize) -> Option<u32> {
 }
 
 /// How many bytes both begin with.
-fn alike(one: &[u8], other: &[u8]) -> usize {
+fn alike(first: &[u8], second: &[u8]) -> usize {
     const STEP: usize = 8;
-    let (ones, others) = (one.as_chunks::<STEP>().0, other.as_chunks::<STEP>().0);
-    let whole = ones.iter().zip(others).take_while(|(one, other)| one == other).count() * STEP;
-    let rest = one[whole..].iter().zip(&other[whole..]);
-    whole + rest.take_while(|(one, other)| one == other).count()
+    let (first_steps, second_steps) = (first.as_chunks::<STEP>().0, second.as_chunks::<STEP>().0);
+    let whole =
+        first_steps.iter().zip(second_steps).take_while(|(first, second)| first == second).count()
+            * STEP;
+    let rest = first[whole..].iter().zip(&second[whole..]);
+    whole + rest.take_while(|(first, second)| first == second).count()
 }
 
 /// What no match covers. `begin` is where the output has begun.

@@ -81,7 +81,7 @@ pub struct Boot(pub [u8; 16]);
 impl From<String> for Boot {
     /// Whatever has no thirty-two digits is not known.
     fn from(text: String) -> Self {
-        let digits: Vec<_> = text.chars().filter_map(|one| one.to_digit(16)).collect();
+        let digits: Vec<_> = text.chars().filter_map(|digit| digit.to_digit(16)).collect();
         let pairs = digits.as_chunks().0.iter().map(|[high, low]| (high << 4 | low) as u8);
         pairs.collect::<Vec<_>>().try_into().map_or_else(|_| Self::default(), Self)
     }

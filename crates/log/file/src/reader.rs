@@ -120,8 +120,8 @@ mod tests {
 
     #[test]
     fn damage_costs_the_blocks_it_is_in() {
-        let one = |content: &[u8]| block(Header::of(Kind::Process, 0), content).unwrap();
-        let whole = [one(b"a"), one(b"bb"), one(b"ccc")].concat();
+        let encoded = |content: &[u8]| block(Header::of(Kind::Process, 0), content).unwrap();
+        let whole = [encoded(b"a"), encoded(b"bb"), encoded(b"ccc")].concat();
         let all = [b"a".to_vec(), b"bb".to_vec(), b"ccc".to_vec()];
         assert_eq!(blocks(&whole), (all.to_vec(), 0));
 
@@ -139,10 +139,10 @@ mod tests {
 
     #[test]
     fn blocks_within_a_damaged_block_are_looked_for_only_for_a_time() {
-        let one = |content: &[u8]| block(Header::of(Kind::Process, 0), content).unwrap();
-        let mut damaged = one(&one(b"within"));
+        let encoded = |content: &[u8]| block(Header::of(Kind::Process, 0), content).unwrap();
+        let mut damaged = encoded(&encoded(b"within"));
         damaged[SUMMED - 1] ^= 1;
-        let file = [damaged, one(b"behind")].concat();
+        let file = [damaged, encoded(b"behind")].concat();
         for (most_in_vain, expected) in
             [(MOST_IN_VAIN, &[&b"within"[..], b"behind"][..]), (0, &[b"behind"])]
         {

@@ -61,13 +61,13 @@ pub unsafe extern "C" fn tare_log_open_with(name: *const c_char, options: *const
 
 /// What is 0 or unknown is the default.
 fn configuration(options: &Options) -> Configuration {
-    fn one<T: Copy + Default>(all: &[(&str, T)], number: u8, of: fn(T) -> u8) -> T {
-        all.iter().map(|(_, one)| *one).find(|one| of(*one) == number).unwrap_or_default()
+    fn numbered<T: Copy + Default>(all: &[(&str, T)], number: u8, of: fn(T) -> u8) -> T {
+        all.iter().map(|(_, value)| *value).find(|value| of(*value) == number).unwrap_or_default()
     }
     let [a, b] = options.parameters;
     Configuration {
-        handler: one(Handler::ALL, options.handler, |one| one as u8),
-        policy: one(Policy::ALL, options.policy, |one| one as u8),
+        handler: numbered(Handler::ALL, options.handler, |handler| handler as u8),
+        policy: numbered(Policy::ALL, options.policy, |policy| policy as u8),
         codec: Codec::numbered(options.codec.into()),
         a,
         b,

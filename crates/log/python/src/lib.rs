@@ -146,7 +146,7 @@ fn log(
 
 fn named<T: Copy + Default>(all: &[(&str, T)], name: Option<&str>, what: &str) -> PyResult<T> {
     let Some(name) = name else { return Ok(T::default()) };
-    all.iter().find(|(known, _)| *known == name).map(|(_, one)| *one).ok_or_else(|| {
+    all.iter().find(|(known, _)| *known == name).map(|(_, value)| *value).ok_or_else(|| {
         let known: Vec<&str> = all.iter().map(|(known, _)| *known).collect();
         PyValueError::new_err(format!("no {what} {name:?}: it is one of {}", known.join(", ")))
     })

@@ -191,7 +191,7 @@ impl RuleSettings {
 }
 
 fn named<T: Copy>(all: &[(&str, T)], is: impl Fn(&T) -> bool) -> Option<T> {
-    all.iter().map(|(_, one)| *one).find(is)
+    all.iter().map(|(_, value)| *value).find(is)
 }
 
 #[cfg(test)]

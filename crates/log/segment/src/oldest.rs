@@ -62,8 +62,8 @@ impl Oldest {
     /// The tail was not moved there.
     pub fn forget(two: &[Self; 2], tail: u64) {
         two.iter()
-            .filter(|one| one.tail.load(Relaxed) == tail)
-            .for_each(|one| one.store(&Known::default()));
+            .filter(|side| side.tail.load(Relaxed) == tail)
+            .for_each(|side| side.store(&Known::default()));
     }
 }
 

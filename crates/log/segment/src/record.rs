@@ -338,7 +338,8 @@ mod tests {
         words.extend((0..100).flat_map(|n| [n, short_tag(1, 5).unwrap()]));
         for end in 0..=words.len() {
             let read = read(&words[..end]);
-            let short = read.iter().flatten().filter(|one| matches!(one, Record::Short { .. }));
+            let short =
+                read.iter().flatten().filter(|record| matches!(record, Record::Short { .. }));
             let wide = read.iter().flatten().count() - short.clone().count();
             assert_eq!(whole(&words[..end]), short.count() * 2 + wide * 6, "{end}");
         }

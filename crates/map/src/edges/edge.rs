@@ -91,13 +91,13 @@ impl Edge {
             }
         }
         self.rtt = match (self.rtt, other.rtt) {
-            (Some(one), Some(other)) => Some(Rtt {
-                count: one.count + other.count,
-                sum_us: one.sum_us + other.sum_us,
-                min_us: one.min_us.min(other.min_us),
-                max_us: one.max_us.max(other.max_us),
+            (Some(first), Some(second)) => Some(Rtt {
+                count: first.count + second.count,
+                sum_us: first.sum_us + second.sum_us,
+                min_us: first.min_us.min(second.min_us),
+                max_us: first.max_us.max(second.max_us),
             }),
-            (one, other) => one.or(other),
+            (first, second) => first.or(second),
         };
         self.linked = match (self.linked, other.linked) {
             (Some(true), _) | (_, Some(true)) => Some(true),
@@ -225,7 +225,7 @@ pub struct Reading {
 /// The order of edges in every output; edges that a reader cannot tell apart are added up. Programs
 /// have equal names if an executable was replaced, or if there are copies of it.
 pub fn sort(edges: &mut Vec<Edge>) {
-    edges.sort_by(|one, other| identity(one).cmp(&identity(other)));
+    edges.sort_by(|first, second| identity(first).cmp(&identity(second)));
     edges.dedup_by(|next, edge| {
         let is_same = identity(next) == identity(edge);
         if is_same {

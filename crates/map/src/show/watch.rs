@@ -119,9 +119,10 @@ fn wait(signals: &Signals, end: Option<Instant>, source: &mut Source) -> bool {
         let rest = rest.map_or(-1, |rest| {
             (rest + Duration::from_micros(999)).as_millis().min(i32::MAX as u128) as i32
         });
-        let one = |fd: i32| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        let readable = |fd: i32| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         // A negative descriptor is ignored.
-        let mut ready = [one(signals.as_fd().as_raw_fd()), one(source.events_fd().unwrap_or(-1))];
+        let mut ready =
+            [readable(signals.as_fd().as_raw_fd()), readable(source.events_fd().unwrap_or(-1))];
         // SAFETY: the structures are valid for the call.
         unsafe { libc::poll(ready.as_mut_ptr(), ready.len() as libc::nfds_t, rest) };
         source.take_events();

@@ -139,7 +139,8 @@ impl Poller {
             .filter(|(_, socket)| socket.state == LISTEN)
             .map(|(netns, socket)| (*netns, socket.local_port))
             .collect();
-        let reading = self.connections.values().map(|one| one.reading).max().unwrap_or(0) + 1;
+        let reading =
+            self.connections.values().map(|connection| connection.reading).max().unwrap_or(0) + 1;
         for (netns, socket) in &sockets {
             if socket.state != LISTEN && socket.peer_port != 0 {
                 self.count(*netns, socket, &listeners, reading);

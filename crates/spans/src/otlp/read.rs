@@ -62,7 +62,11 @@ pub fn json(bytes: &[u8], builder: &mut RowBuilder<'_>) -> Result<(), serde_json
         builder.resource(about.service, about.host, about.values);
         for span in of.scope_spans.iter().flat_map(|scope| &scope.spans) {
             let mut values = builder.values();
-            attributes.next().into_iter().flatten().for_each(|one| keep(&mut values, one));
+            attributes
+                .next()
+                .into_iter()
+                .flatten()
+                .for_each(|attribute| keep(&mut values, attribute));
             builder.span(span, &values);
         }
     }

@@ -165,7 +165,7 @@ mod tests {
         let refused = loop {
             let body = Full::new(Bytes::from(vec![0; LARGEST]));
             match block_on(budget.read(body)) {
-                Ok(one) => held.push(one),
+                Ok(bytes) => held.push(bytes),
                 Err(refusal) => break refusal,
             }
         };

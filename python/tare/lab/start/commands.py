@@ -12,7 +12,7 @@ from tare.plan.schema.layers import AgentLayer, EnvLayer, WrapLayer
 from tare.plan.schema.placeholders import fill
 from tare.plan.schema.services import NeededService, PlacedService
 
-Place = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 
 
 def check(plan: Plan) -> None:
@@ -52,7 +52,7 @@ def _check_service(plan: Plan, placed: PlacedService) -> None:
         raise refused(plan, (*placed.place, "directory"), error)
     for number, condition in enumerate(plan.conditions):
         words = service.command
-        place: Place = (*placed.place, "command")
+        place: KeyPath = (*placed.place, "command")
         variables = {**os.environ, **service.environment}
         for position, layer in enumerate(condition.layers):
             if layer not in condition.layers_at(placed.role):
@@ -80,7 +80,7 @@ def misplaced(plan: Plan, service: Service) -> str | None:
 
 def _check_program(
     plan: Plan,
-    place: Place,
+    place: KeyPath,
     words: Sequence[str],
     folder: Path,
     variables: Mapping[str, str],

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from tare.errors import InputError
-from tare.plan.lines import Path as Place
+from tare.plan.lines import Path as KeyPath
 from tare.plan.schema.plan import Plan
 from tare.plan.text.explain import explain
 from tare.plan.text.toml_text import toml_text
@@ -111,7 +111,7 @@ def _parsed(
     return plan
 
 
-def refused(plan: Plan, place: Place, error: PydanticCustomError) -> InputError:
+def refused(plan: Plan, place: KeyPath, error: PydanticCustomError) -> InputError:
     """The error of a plan that is well written but cannot be followed on this machine.
 
     `place` leads to the value, or to the table whose keys the error names (see `expected`); as in

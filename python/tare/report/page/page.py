@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     import jinja2
 
     import tare.samples.read.result as samples
-    from tare.samples.describe.warm_up_cuts import Looks
+    from tare.samples.describe.warm_up_cuts import CutSummaries
     from tare.samples.model import Experiment
     from tare.samples.sql.table import Table
 
@@ -51,7 +51,7 @@ HTML = "report.html"
 MARKDOWN = "report.md"
 
 
-def write(folder: Path, known: "tuple[Experiment, Looks] | None" = None) -> Path:
+def write(folder: Path, known: "tuple[Experiment, CutSummaries] | None" = None) -> Path:
     """Writes report.html and report.md into a result folder, and returns the path of the first.
 
     `known` is what `read_with_looks` returned for it, if it has been read already. Judges the

@@ -35,7 +35,7 @@ SHORTEST = 1e6
 FEWEST = 10
 """Requests of a part at the edge of a run that has a throughput and a latency of its own."""
 
-Place = tuple[str, str]
+ConditionKey = tuple[str, str]
 """An environment and a condition."""
 
 
@@ -150,7 +150,9 @@ def middle(runs: Iterable[Curve]) -> Curve:
     return Curve(several[0].tail[:points], values)
 
 
-def pooled(samples: "Table", places: Mapping[int, Place]) -> dict[Place, tuple[Moments, float]]:
+def pooled(
+    samples: "Table", places: Mapping[int, ConditionKey]
+) -> dict[ConditionKey, tuple[Moments, float]]:
     """The requests of all runs of each environment and condition: moments in ns, and the median."""
     sql = functions_of(samples)
     keys = list(dict.fromkeys(places.values()))
@@ -170,7 +172,7 @@ def pooled(samples: "Table", places: Mapping[int, Place]) -> dict[Place, tuple[M
     }
 
 
-def boxes(samples: "Table", places: Mapping[int, Place]) -> dict[Place, Box]:
+def boxes(samples: "Table", places: Mapping[int, ConditionKey]) -> dict[ConditionKey, Box]:
     """One box for each environment and condition, over the requests of all of its runs.
 
     `places` says where each run belongs.
@@ -202,7 +204,7 @@ def boxes(samples: "Table", places: Mapping[int, Place]) -> dict[Place, Box]:
     }
 
 
-def densities(samples: "Table", places: Mapping[int, Place]) -> dict[Place, Density]:
+def densities(samples: "Table", places: Mapping[int, ConditionKey]) -> dict[ConditionKey, Density]:
     """The requests of each environment and condition by latency, over all of its runs.
 
     All conditions of an environment have the same bins, equally wide on a logarithmic scale, from
@@ -232,7 +234,7 @@ def densities(samples: "Table", places: Mapping[int, Place]) -> dict[Place, Dens
     latency: Any = sql.greatest(placed.latency_ns, 1).cast("float64")
     placed = placed.mutate(bin=((latency.ln() - low) / step).floor().cast("int64"))
     table = placed.group_by("place", "bin").agg(requests=placed.count())
-    counted: dict[Place, Any] = {}
+    counted: dict[ConditionKey, Any] = {}
     for row in table.to_pyarrow().to_pylist():
         of = counted.setdefault(keys[row["place"]], np.zeros(BINS + 1))
         # The last place is of all requests beyond either end.

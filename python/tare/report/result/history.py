@@ -36,7 +36,7 @@ _SERIES = ("environment", "baseline", "condition", "span", "metric")
 
 
 @dataclass(frozen=True)
-class Place:
+class HistoryEntry:
     """One comparison among the earlier comparisons of the same conditions, span and metric."""
 
     comparison: Comparison
@@ -60,7 +60,7 @@ class Place:
         return None if mine is None else sum(effect < mine for effect in self.effects)
 
     def line(self) -> str:
-        """The place in one sentence."""
+        """The entry in one sentence."""
         comparison = self.comparison
         name = f"history of {comparison.title}"
         if not self.verdicts:
@@ -97,12 +97,12 @@ class Standing:
     """Where each primary comparison stands, and how many lines were not understood."""
 
     file: Path
-    places: tuple[Place, ...]
+    entries: tuple[HistoryEntry, ...]
     unreadable: int
 
     def lines(self) -> list[str]:
         """For a person."""
-        lines = [place.line() for place in self.places]
+        lines = [entry.line() for entry in self.entries]
         if self.unreadable:
             lines.append(f"{self.file}: {count(self.unreadable, 'line')} not understood")
         return lines
@@ -112,7 +112,7 @@ class Standing:
         return {
             "file": str(self.file),
             "unreadable": self.unreadable,
-            "comparisons": [place.to_json() for place in self.places],
+            "comparisons": [entry.to_json() for entry in self.entries],
         }
 
 
@@ -153,11 +153,13 @@ def remember(folder: Path, judgement: Judgement, labels: Mapping[str, str]) -> S
     except OSError as error:
         error.filename = str(path)
         raise
-    places = []
+    entries = []
     for comparison in primary:
         its = earlier.get(tuple(_series(comparison).values()), _Earlier())
-        places.append(Place(comparison, dict(its.verdicts.most_common()), tuple(its.effects)))
-    return Standing(path, tuple(places), unreadable)
+        entries.append(
+            HistoryEntry(comparison, dict(its.verdicts.most_common()), tuple(its.effects))
+        )
+    return Standing(path, tuple(entries), unreadable)
 
 
 @contextmanager

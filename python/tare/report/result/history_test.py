@@ -73,11 +73,11 @@ def test_where_the_present_result_stands(tmp_path: Path) -> None:
 
 def test_other_conditions_are_another_series(tmp_path: Path) -> None:
     remember(tmp_path, judgement(), {})
-    (place,) = remember(tmp_path, judgement(), {}).places
-    assert place.verdicts == {"unchanged": 1}
+    (entry,) = remember(tmp_path, judgement(), {}).entries
+    assert entry.verdicts == {"unchanged": 1}
     other = Judgement((Comparison(**{**vars(judgement().comparisons[0]), "condition": "x"}),))
-    (place,) = remember(tmp_path, other, {}).places
-    assert place.verdicts == {}
+    (entry,) = remember(tmp_path, other, {}).entries
+    assert entry.verdicts == {}
 
 
 def test_bad_and_old_lines_are_counted_and_kept(tmp_path: Path) -> None:
@@ -99,10 +99,10 @@ def test_bad_and_old_lines_are_counted_and_kept(tmp_path: Path) -> None:
         file.write('{"format": 1, "cut sho')
     standing = remember(tmp_path, judgement(), {})
     assert standing.unreadable == len(bad) + 1
-    assert standing.places[0].verdicts == {"unchanged": 1}
+    assert standing.entries[0].verdicts == {"unchanged": 1}
     assert "10 lines not understood" in standing.lines()[1]
     # What was cut short has not swallowed the line after it.
-    assert remember(tmp_path, judgement(), {}).places[0].verdicts == {"unchanged": 2}
+    assert remember(tmp_path, judgement(), {}).entries[0].verdicts == {"unchanged": 2}
 
 
 def _remember_once(folder: Path) -> None:
@@ -130,8 +130,8 @@ def test_two_at_once_wait_for_each_other(tmp_path: Path) -> None:
     for process in processes:
         process.join()
     assert [process.exitcode for process in processes] == [0, 0]
-    (place,) = remember(tmp_path, judgement(), {}).places
-    assert place.verdicts == {"unchanged": 3}
+    (entry,) = remember(tmp_path, judgement(), {}).entries
+    assert entry.verdicts == {"unchanged": 3}
 
 
 def _in_a_child(work: Callable[[], None]) -> int:
@@ -198,5 +198,5 @@ def test_a_line_without_end_is_not_held_in_memory(tmp_path: Path) -> None:
         assert tracemalloc.get_traced_memory()[1] < 16 << 20
     finally:
         tracemalloc.stop()
-    assert (standing.unreadable, standing.places[0].verdicts) == (1, {"unchanged": 1})
-    assert remember(tmp_path, judgement(), {}).places[0].verdicts == {"unchanged": 2}
+    assert (standing.unreadable, standing.entries[0].verdicts) == (1, {"unchanged": 1})
+    assert remember(tmp_path, judgement(), {}).entries[0].verdicts == {"unchanged": 2}

@@ -14,7 +14,7 @@ from tare.samples.model import REQUEST
 from tare.samples.notes import of_lab
 
 if TYPE_CHECKING:
-    from tare.samples.describe.warm_up_cuts import Looks
+    from tare.samples.describe.warm_up_cuts import CutSummaries
     from tare.samples.model import Experiment, Run
     from tare.verdict.judgement import Control
 
@@ -31,7 +31,7 @@ class Result:
     spans beside them."""
     experiment: "Experiment"
     """As the judge sees it: with all spans, and the control."""
-    looks: "Looks"
+    looks: "CutSummaries"
 
     @property
     def baseline(self) -> str:
@@ -141,7 +141,7 @@ class Result:
 
 
 def read(
-    folder: Path, known: "tuple[Experiment, Looks] | None" = None, within: int | None = None
+    folder: Path, known: "tuple[Experiment, CutSummaries] | None" = None, within: int | None = None
 ) -> Result:
     """Reads a result folder, as far as it is not `known`; judges it first if this Tare has not.
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tare.report.result.distributions import Place
+from tare.report.result.distributions import ConditionKey
 from tare.samples.describe.metrics import ALWAYS
 from tare.samples.sql.engine import rows_of
 from tare.samples.sql.group_numbers import of_runs
@@ -30,8 +30,8 @@ class Slow:
 
 
 def slowest(
-    counted: "Table", samples: "Table", places: Mapping[int, Place]
-) -> dict[Place, Sequence[Slow]]:
+    counted: "Table", samples: "Table", places: Mapping[int, ConditionKey]
+) -> dict[ConditionKey, Sequence[Slow]]:
     """The slowest requests of each place in `places`, which has the place of each run.
 
     `counted` are requests of one span as `distributions.kept` has them, without the warm-up, and
@@ -39,7 +39,7 @@ def slowest(
     """
     if "start_ns" not in samples.columns:
         return {}
-    runs: dict[Place, list[int]] = {}
+    runs: dict[ConditionKey, list[int]] = {}
     for run, place in places.items():
         runs.setdefault(place, []).append(run)
     return {place: found for place, of in runs.items() if (found := _slowest(counted, samples, of))}

@@ -23,7 +23,7 @@ PLACES = 8
 """Columns of one table."""
 Averages = Mapping[int, Mapping[tuple[str, str], float]]
 """By run, then by subject and metric."""
-Place = tuple[str, str | None]
+ColumnKey = tuple[str, str | None]
 """Environment and condition; None for all conditions."""
 Values = Mapping[str, Sequence[float]]
 """The averages of runs by metric."""
@@ -186,14 +186,16 @@ def tables(result: Result, averages: Averages, subject: str) -> Iterator[Table]:
         yield Table(label.capitalize(), ["metric", *names], rows)
 
 
-def _cell(result: Result, metric: Metric, place: Place, values: Mapping[Place, Values]) -> str:
+def _cell(
+    result: Result, metric: Metric, place: ColumnKey, values: Mapping[ColumnKey, Values]
+) -> str:
     """Mean, deviation, and the change from the baseline in the same environment."""
     mine = values[place].get(metric.name)
     if not mine:
         return "–"
     mean = fmean(mine)
     text = metric.write(mean, stdev(mine) if len(mine) > 1 else None)
-    base: Place = place[0], result.baseline
+    base: ColumnKey = place[0], result.baseline
     if len(result.conditions) == 1:  # then environments are compared with the first environment
         base = result.environments[0], place[1]
     of_base = values.get(base, {}).get(metric.name)
@@ -207,7 +209,7 @@ def _cell(result: Result, metric: Metric, place: Place, values: Mapping[Place, V
     return f"{text} ({percent(mean / baseline - 1)})" if baseline else text
 
 
-def _values(result: Result, averages: Averages, subject: str, place: Place) -> Values:
+def _values(result: Result, averages: Averages, subject: str, place: ColumnKey) -> Values:
     """The averages of the valid runs of a place by metric: one run of each block if shared."""
     environment, condition = place
     runs = {

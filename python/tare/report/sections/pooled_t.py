@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tare.published.numbers import Published, read_published
-from tare.report.result.distributions import Place
+from tare.report.result.distributions import ConditionKey
 from tare.report.result.result import Result
 from tare.report.sections.sections import Section, Table
 from tare.report.tables import where
@@ -27,7 +27,7 @@ COLUMNS = (
 )
 
 
-def section(result: Result, pooled: "Mapping[Place, tuple[Moments, float]]") -> Section:
+def section(result: Result, pooled: "Mapping[ConditionKey, tuple[Moments, float]]") -> Section:
     """A row for each condition and environment."""
     published = read_published(result.manifest.published)
     return Section(
@@ -50,7 +50,7 @@ def section(result: Result, pooled: "Mapping[Place, tuple[Moments, float]]") -> 
 
 
 def _rows(
-    result: Result, pooled: "Mapping[Place, tuple[Moments, float]]", published: Published
+    result: Result, pooled: "Mapping[ConditionKey, tuple[Moments, float]]", published: Published
 ) -> Iterator[Sequence[str]]:
     from tare.stats.pooled_t import pooled_t_of
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from tare.report.result.distributions import Place
+from tare.report.result.distributions import ConditionKey
 from tare.report.result.result import Result
 from tare.report.result.slowest import REQUESTS, Slow
 from tare.report.sections.machine import MACHINE, SERVICE
@@ -37,7 +37,7 @@ WRITE = {
 
 
 def section(
-    result: Result, found: Mapping[Place, Sequence[Slow]], readings: "sql.Table | None"
+    result: Result, found: Mapping[ConditionKey, Sequence[Slow]], readings: "sql.Table | None"
 ) -> Section:
     """A table for each condition of each environment."""
     places = [
@@ -60,7 +60,7 @@ def section(
 
 
 def _table(
-    result: Result, place: Place, slow: Sequence[Slow], readings: "sql.Table | None"
+    result: Result, place: ConditionKey, slow: Sequence[Slow], readings: "sql.Table | None"
 ) -> Table:
     from tare.samples.describe.metrics import Window, averages, averages_in
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tare.samples.describe.span_tree import IDS, orphans
-from tare.samples.model import Conduct
+from tare.samples.model import LoadStats
 from tare.samples.sql.column import functions_of
 from tare.samples.sql.engine import count_rows, rows_of
 from tare.samples.sql.group_numbers import Group
@@ -27,13 +27,13 @@ LEAST = 100
 """Requests below which nothing is said of a rate."""
 
 
-def conduct(samples: Table, groups: Collection[Group]) -> dict[Group, Conduct]:
+def load_stats(samples: Table, groups: Collection[Group]) -> dict[Group, LoadStats]:
     """Of `samples` as `Result.samples` gives them, of which `groups` are the runs and spans."""
     columns = set(samples.columns)
-    found: dict[Group, Conduct] = {}
+    found: dict[Group, LoadStats] = {}
 
     def put(group: Group, **known: float) -> None:
-        found[group] = replace(found.get(group, Conduct()), **known)
+        found[group] = replace(found.get(group, LoadStats()), **known)
 
     if {"intended_ns", "start_ns"} <= columns:
         for group, behind, lag in _offered(samples):

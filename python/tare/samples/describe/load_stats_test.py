@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from tare.samples.describe.load_stats import conduct
-from tare.samples.model import Conduct
+from tare.samples.describe.load_stats import load_stats
+from tare.samples.model import LoadStats
 from tare.samples.sql.engine import connect
 from tare.samples.sql.group_numbers import Group
 
@@ -18,19 +18,19 @@ MS = 1_000_000
 T = 1_700_000_000_000 * MS
 
 
-def of(**columns: Any) -> dict[Group, Conduct]:
+def of(**columns: Any) -> dict[Group, LoadStats]:
     rows = len(columns["duration_ns"])
     defaults: dict[str, Any] = {"run": [1] * rows, "span": ["request"] * rows}
     table = pa.table({**defaults, **columns})
     groups = {*zip(table["run"].to_pylist(), table["span"].to_pylist(), strict=True)}
-    return conduct(connect().create_table("samples", table), groups)
+    return load_stats(connect().create_table("samples", table), groups)
 
 
-def sent(due: NDArray[np.int64], late: NDArray[np.int64] | int, **more: Any) -> Conduct:
+def sent(due: NDArray[np.int64], late: NDArray[np.int64] | int, **more: Any) -> LoadStats:
     """Requests of 1 ms that were due and late by so many ns."""
     took = np.full(due.size, MS)
     found = of(intended_ns=T + due, start_ns=T + due + late, duration_ns=took, **more)
-    return found.get((1, "request"), Conduct())
+    return found.get((1, "request"), LoadStats())
 
 
 def test_a_load_that_is_sent_as_intended() -> None:
@@ -67,12 +67,12 @@ def test_a_rate_holds_within_slices() -> None:
 
 def test_a_few_requests_have_no_rate() -> None:
     due = np.arange(50) * MS
-    assert sent(due, due) == Conduct()
+    assert sent(due, due) == LoadStats()
 
 
 def test_a_closed_loop_intends_what_it_does() -> None:
     due = np.arange(500) * MS
-    assert sent(due, 0) == Conduct()
+    assert sent(due, 0) == LoadStats()
 
 
 def test_nothing_is_said_of_what_is_not_recorded() -> None:

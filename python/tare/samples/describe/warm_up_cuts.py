@@ -40,7 +40,7 @@ TWICE, HALF = "twice the warm-up", "half of the run"
 
 
 @dataclass(frozen=True)
-class Look:
+class CutSummary:
     """Every run and span from one end of the warm-up on."""
 
     groups: Mapping[Group, Described]
@@ -64,7 +64,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Looks:
+class CutSummaries:
     """How each run went, how many first requests of each place are left out, what remains says."""
 
     sizes: Mapping[Group, int]
@@ -74,8 +74,8 @@ class Looks:
     """The most requests that are left out of a run of an environment and span."""
     first: Mapping[Group, int]
     """The cut of each run and span, for `settled`."""
-    at_cut: Look
-    others: Mapping[str, Look]
+    at_cut: CutSummary
+    others: Mapping[str, CutSummary]
     steps: Mapping[Group, int] = field(default_factory=dict)
     """The step in ns of the latencies of a run and span, where it is not 1: to which they were
     rounded, or the tick of their clock."""
@@ -146,9 +146,9 @@ def _named(place: SpanKey) -> str:
     return words and f" ({words})"
 
 
-def nothing() -> Looks:
+def nothing() -> CutSummaries:
     """What no samples say."""
-    return Looks({}, {}, {}, {}, Look({}, {}), {})
+    return CutSummaries({}, {}, {}, {}, CutSummary({}, {}), {})
 
 
 def look(
@@ -157,7 +157,7 @@ def look(
     warm_up: int | None = None,
     turns: Mapping[str, Sequence[Sequence[int]]] = NOBODY,
     kept: StoredHistograms | None = None,
-) -> Looks:
+) -> CutSummaries:
     """Looks at samples with `run`, `span`, `place` (0, 1 ... in time order), `latency_ns`, `ok`.
 
     `conditions` has the environment and the condition of each run. All runs of an environment and
@@ -190,7 +190,7 @@ def look(
         others = {TWICE: twice} | others
     begins = [first, *others.values()]
     at_cut, *looks = _look(samples, environments, begins, kept, steps, courses, survey, loaded)
-    return Looks(
+    return CutSummaries(
         sizes,
         steady,
         cuts,
@@ -244,7 +244,7 @@ def _look(  # noqa: PLR0917 - private, and called once
     courses: Mapping[Group, Course],
     survey: Survey,
     loaded: RequestsInMemory | None,
-) -> list[Look]:
+) -> list[CutSummary]:
     """From each of the ends of the warm-up on, of which the first is the earliest."""
     groups: list[dict[Group, Described]] = [{} for _ in begins]
     distances: list[dict[SpanKey, Distances]] = [{} for _ in begins]
@@ -273,7 +273,7 @@ def _look(  # noqa: PLR0917 - private, and called once
             }
             errors[cut] |= {(environment, span): error for span, error in found.ks_error.items()}
     drifts = [_drifts(courses, begin) for begin in begins]
-    return [Look(*parts) for parts in zip(groups, distances, errors, drifts, strict=True)]
+    return [CutSummary(*parts) for parts in zip(groups, distances, errors, drifts, strict=True)]
 
 
 def _drifts(courses: Mapping[Group, Course], begin: Mapping[Group, int]) -> dict[Group, float]:

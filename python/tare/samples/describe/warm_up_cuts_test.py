@@ -6,22 +6,22 @@ import pyarrow as pa
 import pytest
 
 from tare.errors import InputError
-from tare.samples.describe.warm_up_cuts import HALF, Look, Looks, look
+from tare.samples.describe.warm_up_cuts import HALF, CutSummaries, CutSummary, look
 from tare.samples.sql.engine import connect
 
 RUNS, PLACES = 4, 200
 
 
 def test_bins_are_told_with_their_bound() -> None:
-    assert Looks({}, {}, {}, {}, Look({}, {}), {}).told() == ()
-    (told,) = Looks({}, {}, {}, {}, Look({}, {}, {("", "request"): 0.0123}), {}).told()
+    assert CutSummaries({}, {}, {}, {}, CutSummary({}, {}), {}).told() == ()
+    (told,) = CutSummaries({}, {}, {}, {}, CutSummary({}, {}, {("", "request"): 0.0123}), {}).told()
     assert "distances between runs (KS) are within 0.012 of the exact distances" in told
     errors = {("host", "request"): 0.0123, ("host", "retry"): 0.5}
-    (told,) = Looks({}, {}, {}, {}, Look({}, {}, errors), {}).told()
+    (told,) = CutSummaries({}, {}, {}, {}, CutSummary({}, {}, errors), {}).told()
     assert "(KS) are within 0.5 (host retry), 0.012 (host) of the exact distances" in told
 
 
-def looked_at(steps: list[int]) -> Looks:
+def looked_at(steps: list[int]) -> CutSummaries:
     """Two runs a condition, each recorded in its own step; one request in fifty has no answer."""
     place = np.tile(np.arange(PLACES), RUNS)
     run = np.repeat(np.arange(1, RUNS + 1), PLACES)

@@ -32,9 +32,9 @@ def test_otlp(tmp_path: Path) -> None:
     failed = span("pay", 5, 7, status={"code": 2, "message": "x"}, parentSpanId="aaaaaaaaaaaaaaaa")
     named = span("pay", 6, 8, status={"code": "STATUS_CODE_ERROR"})
     number = span("GET /", 9, 0) | {"endTimeUnixNano": T * 10**9 + 12}
-    open_one = span("GET /", 10, 0) | {"endTimeUnixNano": "0"}
+    unended = span("GET /", 10, 0) | {"endTimeUnixNano": "0"}
     text = otlp([span("GET /", 0, 100, status={}), failed]) + '{"resourceMetrics": []}\n'
-    found = read(tmp_path, "a.jsonl", text + otlp([named, number, open_one]) + '{"resourceSp')
+    found = read(tmp_path, "a.jsonl", text + otlp([named, number, unended]) + '{"resourceSp')
     names = ("GET /", "pay", "pay", "GET /")
     assert found["span"] == [f"shop: {name} (server)" for name in names]
     assert found["start_ns"] == [T * 10**9 + place for place in (0, 5, 6, 9)]

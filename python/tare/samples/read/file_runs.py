@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tare.samples.counted import Counted, Histogram, distances
-from tare.samples.describe.load_stats import conduct
+from tare.samples.describe.load_stats import load_stats
 from tare.samples.describe.rates import with_rates
 from tare.samples.describe.traces import Traces, traces
-from tare.samples.describe.warm_up_cuts import SHAPE, Look
+from tare.samples.describe.warm_up_cuts import SHAPE, CutSummary
 from tare.samples.formats.asked import NOTHING, Asked
-from tare.samples.model import Conduct, Experiment, Run
+from tare.samples.model import Experiment, LoadStats, Run
 from tare.samples.notes import TraceWarning, grouped
 from tare.samples.read.files import Files, RunFile, WarmUp, open_files, span_of
 from tare.samples.read.sort_by_time import Requests
@@ -45,7 +45,7 @@ def experiment_of(
         for metric, width in histogram.steps().items():
             key = "", histogram.span, metric
             steps[key] = max(steps.get(key, 0.0), width)
-    conducts = _conducts(files)
+    stats_of = _load_stats(files)
     rates = _throughputs(extents, counted)
     histograms = [
         with_rates(_run_of_histogram(file, number, histogram), rates)
@@ -56,7 +56,7 @@ def experiment_of(
     def times(group: Group) -> tuple[int | None, int | None]:
         return extents[group].times if group in extents else UNTIMED
 
-    def at(cut: Look) -> Experiment:
+    def at(cut: CutSummary) -> Experiment:
         runs = [
             replace(
                 with_rates(_run(files.runs[group[0] - 1], group, cut, times(group)), rates),
@@ -66,7 +66,7 @@ def experiment_of(
                 worth=files.seen.worth(group),
                 beginning=files.seen.beginning(group),
                 zeros=files.seen.zeros.get(group, 0),
-                conduct=conducts.get(group, Conduct()),
+                load_stats=stats_of.get(group, LoadStats()),
             )
             for group in files.seen.at_cut.groups
         ]
@@ -93,10 +93,10 @@ def experiment_of(
     )
 
 
-def _conducts(files: Files) -> dict[Group, Conduct]:
-    found: dict[Group, Conduct] = {}
+def _load_stats(files: Files) -> dict[Group, LoadStats]:
+    found: dict[Group, LoadStats] = {}
     for number, table in _tables(files):
-        found |= conduct(table, [group for group in files.seen.sizes if group[0] == number])
+        found |= load_stats(table, [group for group in files.seen.sizes if group[0] == number])
     return found
 
 
@@ -190,7 +190,7 @@ def read_files(
     return experiment_of(open_files(conditions, warm_up, asked), baseline, paired, budget, primary)
 
 
-def _run(file: RunFile, group: Group, cut: Look, times: tuple[int | None, int | None]) -> Run:
+def _run(file: RunFile, group: Group, cut: CutSummary, times: tuple[int | None, int | None]) -> Run:
     found = cut.groups.get(group)
     requests, errors = (found.requests, found.errors) if found else (0, 0)
     assert isinstance(file.requests, Requests)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tare.errors import InputError, NoRequestsError
 from tare.samples.counted import Counted
-from tare.samples.describe.warm_up_cuts import Looks, look, nothing
+from tare.samples.describe.warm_up_cuts import CutSummaries, look, nothing
 from tare.samples.formats import read
 from tare.samples.formats.asked import NOTHING, Asked
 from tare.samples.model import REQUEST
@@ -47,7 +47,7 @@ class Files:
 
     backend: Database
     runs: tuple[RunFile, ...]
-    seen: Looks
+    seen: CutSummaries
     warnings: tuple[str, ...]
 
     @property
@@ -114,7 +114,7 @@ def open_files(
     return Files(backend, runs, seen, tuple(warnings))
 
 
-def _look(runs: Sequence[RunFile], warm_up: int | None) -> Looks:
+def _look(runs: Sequence[RunFile], warm_up: int | None) -> CutSummaries:
 
     tables = [
         file.requests.table.select(
@@ -225,7 +225,7 @@ def span_of(table: Table) -> Any:
     return table.span.fill_null(REQUEST) if "span" in table.columns else sql.literal(REQUEST)
 
 
-def _lost(file: RunFile, number: int, seen: Looks) -> Iterator[str]:
+def _lost(file: RunFile, number: int, seen: CutSummaries) -> Iterator[str]:
     """Spans that the warm-up leaves nothing of. Raises InputError where that is all of them."""
     if not isinstance(file.requests, Requests):
         return

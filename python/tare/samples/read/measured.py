@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
-from tare.samples.describe.load_stats import conduct
+from tare.samples.describe.load_stats import load_stats
 from tare.samples.describe.rates import throughputs, with_rates
 from tare.samples.describe.span_tree import IDS
 from tare.samples.describe.steadiness import taking_turns, with_place
 from tare.samples.describe.traces import Traces, traces
 from tare.samples.describe.usable import lost_share
-from tare.samples.describe.warm_up_cuts import Look, Looks, look, nothing
+from tare.samples.describe.warm_up_cuts import CutSummaries, CutSummary, look, nothing
 from tare.samples.engines import StoredHistograms, open_engine
 from tare.samples.manifest import Manifest, RunEntry
-from tare.samples.model import REQUEST, Conduct, Experiment, Run
+from tare.samples.model import REQUEST, Experiment, LoadStats, Run
 from tare.samples.notes import TraceWarning, grouped, of_lab
 from tare.samples.read.result import Result, open_result, readable
 from tare.samples.sql.column import functions_of
@@ -111,12 +111,12 @@ class _Part:
             return None
         return StoredHistograms(self.result.folder, frozenset(self.result.left_out.slices))
 
-    def conducts(self, groups: Collection[Group]) -> dict[Group, Conduct]:
+    def stats_of(self, groups: Collection[Group]) -> dict[Group, LoadStats]:
         """How the load and the recording went of these runs and spans of the experiment."""
         samples = self.result.samples()
         known = {entry.run for entry in self.result.manifest.runs}
         mine = [(run - self.offset, span) for run, span in groups if run - self.offset in known]
-        found = {} if samples is None else conduct(samples, mine)
+        found = {} if samples is None else load_stats(samples, mine)
         return {(run + self.offset, span): stats for (run, span), stats in found.items()}
 
     def traces(self, first: Mapping[Group, int]) -> Traces:
@@ -185,7 +185,7 @@ def read_result(folder: Path, engine: str | None = None) -> Experiment:
     return read_with_looks(folder, engine)[0]
 
 
-def read_with_looks(folder: Path, engine: str | None = None) -> tuple[Experiment, Looks]:
+def read_with_looks(folder: Path, engine: str | None = None) -> tuple[Experiment, CutSummaries]:
     """`read_result`, and what a report shows of it: how each run went, and where it was cut."""
     with readable(folder, engine):
         named = None if engine is None else open_engine(engine)
@@ -218,7 +218,7 @@ def read_both(old: Path, new: Path) -> Experiment:
 
 def _experiment(
     parts: Sequence[_Part], baseline: str, control: str | None
-) -> tuple[Experiment, Looks]:
+) -> tuple[Experiment, CutSummaries]:
     entries = [entry for part in parts for entry in part.entries]
     tables = [table for part in parts if (table := part.samples()) is not None]
     conditions = {entry.run: (entry.environment, entry.condition) for entry in entries}
@@ -234,8 +234,8 @@ def _experiment(
     left_out = {run: share for part in parts for run, share in part.left_out.items()}
     disturbed = {run for part in parts for run in part.disturbed}
     lost = _lost(parts, seen.at_cut)
-    conducts = {
-        group: stats for part in parts for group, stats in part.conducts(seen.sizes).items()
+    stats_of = {
+        group: stats for part in parts for group, stats in part.stats_of(seen.sizes).items()
     }
     traced = Traces()
     for part in parts:
@@ -245,7 +245,7 @@ def _experiment(
     declared = parts[0].result.manifest
     limits = _limits(part.result.manifest for part in parts)
 
-    def at(cut: Look) -> Experiment:
+    def at(cut: CutSummary) -> Experiment:
         return Experiment(
             runs=tuple(
                 replace(
@@ -259,7 +259,7 @@ def _experiment(
                     drift=cut.drifts.get((entry.run, span)),
                     worth=seen.worth((entry.run, span)),
                     beginning=seen.beginning((entry.run, span)),
-                    conduct=conducts.get((entry.run, span), Conduct()),
+                    load_stats=stats_of.get((entry.run, span), LoadStats()),
                 )
                 for entry in entries
                 for span in spans[entry.run]
@@ -295,7 +295,7 @@ def _experiment(
     return experiment, seen
 
 
-def _lost(parts: Sequence[_Part], cut: Look) -> dict[int, float]:
+def _lost(parts: Sequence[_Part], cut: CutSummary) -> dict[int, float]:
     """The share of the rows of each run that are no requests."""
     usable: dict[int, int] = {}
     for (run, _), described in cut.groups.items():
@@ -344,7 +344,7 @@ def _alarming(manifest: Manifest) -> Iterator[str]:
         )
 
 
-def _spans(entries: Sequence[RunEntry], cut: Look) -> dict[int, list[str]]:
+def _spans(entries: Sequence[RunEntry], cut: CutSummary) -> dict[int, list[str]]:
     """The spans of each run. A run that failed has the spans of its condition's other runs.
 
     It would have had them, and is missing in the comparison of each.
@@ -365,7 +365,7 @@ def _spans(entries: Sequence[RunEntry], cut: Look) -> dict[int, list[str]]:
     return spans
 
 
-def _run(entry: RunEntry, span: str, cut: Look) -> Run:
+def _run(entry: RunEntry, span: str, cut: CutSummary) -> Run:
     group = entry.run, span
     found = cut.groups.get(group)
     requests, errors = (found.requests, found.errors) if found else (0, 0)

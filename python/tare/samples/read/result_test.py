@@ -234,7 +234,7 @@ def test_rows_that_are_in_the_result_twice_make_their_run_invalid(tmp_path: Path
 
 def test_how_a_run_went_is_read_from_its_rows(tmp_path: Path) -> None:
     folder = write_result(tmp_path, blocks=1, intended=True)
-    plain, hook = (run.conduct for run in read_result(folder).runs)
+    plain, hook = (run.load_stats for run in read_result(folder).runs)
     assert plain.behind == hook.behind == 0
     assert hook.lag == pytest.approx(9 / 110_009, rel=0.01)
     (path,) = folder.glob("samples/condition=hook/**/*.parquet")
@@ -243,7 +243,7 @@ def test_how_a_run_went_is_read_from_its_rows(tmp_path: Path) -> None:
         times = START + step * np.arange(table.num_rows)
         table = table.set_column(table.column_names.index(name), name, pa.array(times))
     pq.write_table(table, path)
-    plain, hook = (run.conduct for run in read_result(folder).runs)
+    plain, hook = (run.load_stats for run in read_result(folder).runs)
     assert plain.behind == 0
     assert hook.behind == pytest.approx(1 - 1 / 1.1)
 

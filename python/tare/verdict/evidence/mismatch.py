@@ -39,12 +39,14 @@ def load_mismatch(
     other load. Nor is what chance does to arrivals in a few runs. With one user at a time none
     meets another, whatever the rate.
     """
-    sides = [[run for run in side if run.valid and run.conduct.arrivals] for side in (base, mine)]
+    sides = [
+        [run for run in side if run.valid and run.load_stats.arrivals] for side in (base, mine)
+    ]
     if not all(sides):
         return None
-    rates = [[run.conduct.arrivals or 0.0 for run in side] for side in sides]
+    rates = [[run.load_stats.arrivals or 0.0 for run in side] for side in sides]
     arrivals = _difference(rates)
-    met = [1 + fmean(run.conduct.others for run in side) for side in sides]
+    met = [1 + fmean(run.load_stats.others for run in side) for side in sides]
     others = met[1] / met[0] - 1
     if arrivals * others <= 0:
         return None

@@ -6,20 +6,20 @@ from dataclasses import replace
 
 import pytest
 
-from tare.samples.model import Conduct, Experiment, Part, Run, Traced
+from tare.samples.model import Experiment, LoadStats, Part, Run, Traced
 from tare.verdict import Comparison, judge
 from tare.verdict.judge_test import blocks, noisy, primary
 
 
-def conducted(effect: float, how: Callable[[Run], Conduct]) -> Comparison:
+def conducted(effect: float, how: Callable[[Run], LoadStats]) -> Comparison:
     """A hook of so much effect, whose runs and those of the baseline went as `how` says."""
     of = blocks(noisy(effect))
-    return primary(judge(replace(of, runs=tuple(replace(x, conduct=how(x)) for x in of.runs))))
+    return primary(judge(replace(of, runs=tuple(replace(x, load_stats=how(x)) for x in of.runs))))
 
 
-def load(arrivals: float, others: float) -> Callable[[Run], Conduct]:
+def load(arrivals: float, others: float) -> Callable[[Run], LoadStats]:
     """Of the hook; the baseline has 100 a second, of which each meets one other."""
-    return lambda run: Conduct(
+    return lambda run: LoadStats(
         arrivals=arrivals if run.condition == "hook" else 100.0,
         others=others if run.condition == "hook" else 1.0,
     )
@@ -64,7 +64,7 @@ def test_a_load_that_the_application_makes_itself_is_part_of_the_effect(
 ) -> None:
     """A request of the baseline makes one such call, and a request of the hook so many."""
     of = blocks(noisy(effect))
-    runs = tuple(replace(run, conduct=load(arrivals, others)(run)) for run in of.runs)
+    runs = tuple(replace(run, load_stats=load(arrivals, others)(run)) for run in of.runs)
     traces = {
         (run.run, "root"): Traced(
             requests=1_000,
@@ -84,8 +84,8 @@ def test_a_load_that_the_application_makes_itself_is_part_of_the_effect(
 
 
 def test_one_user_at_a_time_meets_nobody_whatever_the_rate() -> None:
-    def alone(run: Run) -> Conduct:
-        return Conduct(arrivals=70.0 if run.condition == "hook" else 100.0)
+    def alone(run: Run) -> LoadStats:
+        return LoadStats(arrivals=70.0 if run.condition == "hook" else 100.0)
 
     assert conducted(1.4, alone).verdict == "slower"
 
@@ -100,7 +100,7 @@ def test_clocks_must_be_surer_than_what_is_said(
 ) -> None:
     """The baseline's median is about 109 µs, the budget 3 % of it."""
     found = conducted(
-        effect, lambda run: Conduct(clock_error_ns=error_ns if run.block == 3 else 0.0)
+        effect, lambda run: LoadStats(clock_error_ns=error_ns if run.block == 3 else 0.0)
     )
     assert found.verdict == verdict
     assert ("the clocks may be off by" in found.reason) == (verdict == "invalid")
@@ -118,7 +118,9 @@ def test_lost_parents_are_one_reason_with_the_option_that_allows_them(
 ) -> None:
     of = blocks(noisy(1.1))
     runs = [
-        replace(run, span=span, endpoint=endpoint, conduct=Conduct(orphans=0.02 + run.block / 1e3))
+        replace(
+            run, span=span, endpoint=endpoint, load_stats=LoadStats(orphans=0.02 + run.block / 1e3)
+        )
         for run in of.runs
         for span in ("order", "pay")
     ]
@@ -132,45 +134,45 @@ def test_lost_parents_are_one_reason_with_the_option_that_allows_them(
 
 
 @pytest.mark.parametrize(
-    ("conduct", "reason"),
+    ("load_stats", "reason"),
     [
-        (Conduct(behind=0.05), "the rate was 5.0% below the intended rate"),
-        (Conduct(orphans=0.02), "2.00% of the spans lack their parent span"),
+        (LoadStats(behind=0.05), "the rate was 5.0% below the intended rate"),
+        (LoadStats(orphans=0.02), "2.00% of the spans lack their parent span"),
     ],
 )
-def test_runs_that_were_badly_conducted_do_not_count(conduct: Conduct, reason: str) -> None:
-    bad = conducted(1.1, lambda run: conduct if run.block < 4 else Conduct())
+def test_runs_that_were_badly_conducted_do_not_count(load_stats: LoadStats, reason: str) -> None:
+    bad = conducted(1.1, lambda run: load_stats if run.block < 4 else LoadStats())
     assert bad.verdict == "invalid"
     assert f"run 2 (plain, block 1): {reason}" in bad.reason
-    few = conducted(1.1, lambda run: conduct if run.block < 3 else Conduct())
+    few = conducted(1.1, lambda run: load_stats if run.block < 3 else LoadStats())
     assert (few.verdict, few.runs_condition) == ("slower", 6)
 
 
-@pytest.mark.parametrize("conduct", [Conduct(behind=0.015), Conduct(orphans=0.005)])
-def test_runs_that_were_conducted_almost_as_intended_count(conduct: Conduct) -> None:
-    assert conducted(1.1, lambda _: conduct).runs_condition == 8
+@pytest.mark.parametrize("load_stats", [LoadStats(behind=0.015), LoadStats(orphans=0.005)])
+def test_runs_that_were_conducted_almost_as_intended_count(load_stats: LoadStats) -> None:
+    assert conducted(1.1, lambda _: load_stats).runs_condition == 8
 
 
-def lines(of: Experiment, how: Callable[[Run], Conduct]) -> tuple[str, ...]:
-    return judge(replace(of, runs=tuple(replace(x, conduct=how(x)) for x in of.runs))).lines
+def lines(of: Experiment, how: Callable[[Run], LoadStats]) -> tuple[str, ...]:
+    return judge(replace(of, runs=tuple(replace(x, load_stats=how(x)) for x in of.runs))).lines
 
 
 def test_what_is_doubtful_is_told() -> None:
     of = blocks(noisy(1.1))
-    (told,) = lines(of, lambda run: Conduct(lag=0.3 if run.condition == "hook" else 0.02))
+    (told,) = lines(of, lambda run: LoadStats(lag=0.3 if run.condition == "hook" else 0.02))
     assert told == (
         "host: requests were sent late by a large share of the response time: 'plain' 2.0 %,"
         " 'hook' 30.0 %; all users of the load were busy, or the generator was late. Lower the"
         " rate, or add users"
     )
-    (told,) = lines(of, lambda run: Conduct(orphans=0.001 * (run.block == 2)))
+    (told,) = lines(of, lambda run: LoadStats(orphans=0.001 * (run.block == 2)))
     assert told == "host: 2 runs with spans that lack their parent span"
-    (told,) = lines(of, lambda run: Conduct(orphans=0.005 * (run.block == 2)))
+    (told,) = lines(of, lambda run: LoadStats(orphans=0.005 * (run.block == 2)))
     assert told == (
         "host: incomplete traces: in 2 runs, up to 0.50% of the spans lack their parent span; the"
         " exporters drop spans (enlarge their queues), or the recording cut traces"
     )
-    assert lines(of, lambda _: Conduct(lag=0.05)) == ()
+    assert lines(of, lambda _: LoadStats(lag=0.05)) == ()
 
 
 def with_spans(of: Experiment, requests: int) -> Experiment:

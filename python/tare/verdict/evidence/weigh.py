@@ -105,7 +105,7 @@ def _limited(
     """With the threshold, and with what limits these runs however many they are."""
     metric = blank.metric
     baseline_ns = exp(fmean(blank.values[0].values()))
-    clock_error_ns = max(run.conduct.clock_error_ns for run in (*base, *mine))
+    clock_error_ns = max(run.load_stats.clock_error_ns for run in (*base, *mine))
     place = blank.environment, blank.span
     width = experiment.widths.get((*place, metric), 0.0)
     return replace(

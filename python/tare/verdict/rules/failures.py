@@ -117,7 +117,7 @@ def _odd(run: Run, limit: float) -> str | None:
     share = run.zeros / run.answered if run.answered else 0.0
     if share > limit:
         return _of_span(run, f"{share:.2%} of the requests took no time, above {limit:.2%}")
-    behind, orphans = run.conduct.behind, run.conduct.orphans
+    behind, orphans = run.load_stats.behind, run.load_stats.orphans
     if behind > OTHER_LOAD:
         why = f"the rate was {behind:.1%} below the intended rate: lower the intended rate"
         return _of_span(run, why)

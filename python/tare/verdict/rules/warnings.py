@@ -221,7 +221,7 @@ def lag(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
     """Requests that wait to be sent: their response time is not the service's alone."""
     found = []
     for name in dict.fromkeys([experiment.baseline, *(run.condition for run in runs)]):
-        lags = [run.conduct.lag for run in runs if run.condition == name and run.valid]
+        lags = [run.load_stats.lag for run in runs if run.condition == name and run.valid]
         if lags:
             found.append((name, median(lags)))
     if any(share > LAG for _, share in found):
@@ -234,7 +234,9 @@ def lag(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
 
 def orphans(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:  # noqa: ARG001
     """Spans without the span around them, in runs that count."""
-    shares = {run.run: run.conduct.orphans for run in runs if run.valid and run.conduct.orphans > 0}
+    shares = {
+        run.run: run.load_stats.orphans for run in runs if run.valid and run.load_stats.orphans > 0
+    }
     if not shares:
         return
     if (most := max(shares.values())) <= FEW_ORPHANS:

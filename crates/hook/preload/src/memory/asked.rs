@@ -31,7 +31,7 @@ impl Asked {
             [MaybeUninit::new(iovec { iov_base: core::ptr::null_mut(), iov_len: 0 }); TOGETHER];
         match kernel_copy::copy(first, &mut few[..count]) {
             // SAFETY: the array was initialized; copies of the program's buffers are buffers.
-            Ok(()) => Self::Few(few.map(|one| unsafe { one.assume_init() }), count),
+            Ok(()) => Self::Few(few.map(|vector| unsafe { vector.assume_init() }), count),
             Err(_) => Self::Nothing,
         }
     }

@@ -29,8 +29,8 @@ enum Buffers {
 
 impl Copied {
     pub fn one(buffer: *const c_void, length: usize, left: usize) -> Self {
-        let one = iovec { iov_base: buffer.cast_mut(), iov_len: length };
-        Self { buffers: Buffers::One(one), left }
+        let vector = iovec { iov_base: buffer.cast_mut(), iov_len: length };
+        Self { buffers: Buffers::One(vector), left }
     }
 
     /// Of more buffers than the kernel takes, none.
@@ -49,12 +49,12 @@ impl Bytes for Copied {
     ) -> Result<usize, Errno> {
         let left = self.left.min(most);
         let wanted = match self.buffers {
-            Buffers::One(one) => one.iov_len.min(left),
+            Buffers::One(vector) => vector.iov_len.min(left),
             Buffers::Array(..) => left,
         };
         let mut seen = 0;
         let done = buffers::with(wanted, |buffer| match self.buffers {
-            Buffers::One(one) => read_all(&mut [one], left, buffer, &mut seen, &mut each),
+            Buffers::One(vector) => read_all(&mut [vector], left, buffer, &mut seen, &mut each),
             Buffers::Array(first, count) => {
                 for start in (0..count).step_by(TOGETHER) {
                     let mut some = [const { MaybeUninit::uninit() }; TOGETHER];

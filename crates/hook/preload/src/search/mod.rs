@@ -2,14 +2,14 @@
 //! Searches the bytes of a call for keywords, and records the matches.
 
 mod call;
-mod finds;
 mod http_detection;
+mod matches;
 
 use crate::connection::Flow;
 use crate::memory::vectors::Bytes;
 pub use crate::search::call::Search;
-use crate::search::finds::{Find, Finds, Torn};
 use crate::search::http_detection::ENOUGH;
+use crate::search::matches::{KeywordMatch, Matches, Torn};
 use crate::thread::Thread;
 use core::ops::ControlFlow::{Break, Continue};
 use core::sync::atomic::Ordering::{AcqRel, Relaxed};
@@ -148,7 +148,7 @@ impl Search<'_> {
     #[cold]
     #[inline(never)]
     fn report(&self, view: View<'_>, bytes: impl Bytes, everything: bool) -> Result<Outcome, Torn> {
-        let mut finds = Finds::new(self, view);
+        let mut matches = Matches::new(self, view);
         let mut result = Ok(Outcome::Pass);
         let mut state = self.flow.state(view.generation);
         let mut before = self.flow.position();
@@ -161,15 +161,16 @@ impl Search<'_> {
                 }
                 let end = before + found.end as u64;
                 let offset = end.saturating_sub(keyword.length.into());
-                let find = Find { keyword: found.keyword, action: keyword.action, offset };
+                let matched =
+                    KeywordMatch { keyword: found.keyword, action: keyword.action, offset };
                 let outcome = if blocks { Outcome::Block } else { Outcome::Pass };
-                result = finds.add(find).map(|()| outcome);
+                result = matches.add(matched).map(|()| outcome);
                 if result == Ok(Outcome::Pass) { Continue(()) } else { Break(()) }
             });
             before += part.len() as u64;
             if result == Ok(Outcome::Pass) { Continue(()) } else { Break(()) }
         });
-        finds.record().and(result)
+        matches.record().and(result)
     }
 
     /// What the keyword found wants, if it wants it here.

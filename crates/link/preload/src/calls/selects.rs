@@ -58,7 +58,7 @@ pub unsafe fn select(
     let (mut length, mut concerns, mut is_full) = (0, false, false);
     for fd in 0..count {
         let events = (0..3).filter(|kind| is_in(sets[*kind], fd)).map(|kind| EVENTS[kind]);
-        let events = events.fold(0, |all, one| all | one);
+        let events = events.fold(0, |all, event| all | event);
         if events == 0 {
             continue;
         }

@@ -233,7 +233,8 @@ pub fn leave_all(is_meant: fn(c_int) -> bool) {
 pub fn leave_set(set: u64) {
     DESCRIPTORS.find(|fd, entry| {
         let connection = DESCRIPTORS.connection(entry);
-        if let Some(connection) = connection.filter(|one| epoll_sets::is_in(one, set)) {
+        if let Some(connection) = connection.filter(|connection| epoll_sets::is_in(connection, set))
+        {
             give_up(fd, connection);
         }
         false

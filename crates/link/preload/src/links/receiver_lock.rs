@@ -58,7 +58,8 @@ pub fn try_take_to_send(slot: &Slot) -> Option<Held> {
 fn other_lives(slot: &Slot, thread: u32) -> bool {
     const GONE: i16 = libc::POLLRDHUP | libc::POLLERR | libc::POLLHUP;
     let namespaces = slot.parts().link.namespaces();
-    let [own, other] = namespaces.map_or([0, 0], |both| both.map(|one| one.load(Relaxed)));
+    let [own, other] =
+        namespaces.map_or([0, 0], |both| both.map(|namespace| namespace.load(Relaxed)));
     if own != 0 && own == other {
         return kernel::exists(thread);
     }

@@ -53,15 +53,15 @@ impl Buffers {
             return None;
         }
         buffers.count = count;
-        let total = buffers.iter().try_fold(0usize, |sum, one| sum.checked_add(one.iov_len));
+        let total = buffers.iter().try_fold(0usize, |sum, vector| sum.checked_add(vector.iov_len));
         buffers.length = total.filter(|total| *total <= isize::MAX as usize)?;
         Some(buffers)
     }
 
-    fn push(&mut self, one: iovec) {
-        self.list[self.count].write(one);
+    fn push(&mut self, vector: iovec) {
+        self.list[self.count].write(vector);
         self.count += 1;
-        self.length += one.iov_len;
+        self.length += vector.iov_len;
     }
 
     pub fn length(&self) -> usize {

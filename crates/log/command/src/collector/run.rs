@@ -9,6 +9,7 @@ use crate::collector::quotas::descriptor_limit::DescriptorLimit;
 use crate::collector::rules::rules_file::RulesFile;
 use crate::log_file::LogFile;
 use crate::same_file::is_same;
+use serde::Serialize;
 use std::os::fd::{AsFd, AsRawFd};
 use std::process::{Command, ExitCode, ExitStatus};
 use tare_clock::Source;
@@ -112,6 +113,21 @@ fn poll_thread(collector: &Collector, signals: &Signals) -> Result<PollThread, F
     PollThread::start(descriptors).or_failed("a thread")
 }
 
+/// What `--json` prints at the end.
+#[derive(Serialize)]
+struct Summary {
+    programs: u64,
+    events: u64,
+    lost: u64,
+    unserved: u64,
+    deferred: u64,
+    unwritten: u64,
+    /// Programs that went on when the collector ended.
+    left: u64,
+    /// In the file.
+    bytes: u64,
+}
+
 fn end(collector: &mut Collector, json: bool) -> Result<(), Failure> {
     let finished = collector.finish();
     let unwritten = collector.unwritten;
@@ -122,17 +138,17 @@ fn end(collector: &mut Collector, json: bool) -> Result<(), Failure> {
     });
     let counts = collector.event_counts();
     if json {
-        let told = serde_json::json!({
-            "programs": collector.programs,
-            "events": counts.events,
-            "lost": counts.lost,
-            "unserved": counts.unserved,
-            "deferred": counts.deferred,
-            "unwritten": unwritten,
-            "left": collector.left,
-            "bytes": collector.bytes(),
-        });
-        eprintln!("{told}");
+        let summary = Summary {
+            programs: collector.programs,
+            events: counts.events,
+            lost: counts.lost,
+            unserved: counts.unserved,
+            deferred: counts.deferred,
+            unwritten,
+            left: collector.left,
+            bytes: collector.bytes(),
+        };
+        eprintln!("{}", serde_json::json!(summary));
         return finished;
     }
     let overrun = counts.lost - counts.unanswered;

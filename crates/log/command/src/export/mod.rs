@@ -103,7 +103,9 @@ pub fn export(arguments: &arguments::Export) -> Result<ExitCode, Failure> {
     let roles = Roles::of(&log, &arguments.pairs);
     let counters: Vec<Pattern> =
         arguments.counters.iter().map(|name| name.as_str().into()).collect();
-    let has = |counter: &Pattern| log.channels().any(|(_, one)| counter.part(&one.name).is_some());
+    let has = |counter: &Pattern| {
+        log.channels().any(|(_, channel)| counter.part(&channel.name).is_some())
+    };
     for counter in counters.iter().filter(|counter| !has(counter)) {
         say(format_args!("--counter {counter}: no process has opened such a channel"));
     }
@@ -250,18 +252,7 @@ mod tests {
     #[test]
     fn sums_of_lost_events_stop_at_the_largest_number() {
         let what = What::Loss { lost: u64::MAX - 1, first: 0, last: 0 };
-        let (time_ns, ring, thread) = (None, 0, "");
-        let row = Row {
-            time_ns,
-            ticks: 0,
-            process: 0,
-            ring,
-            is_carried: false,
-            pid: 0,
-            tid: 0,
-            thread,
-            what,
-        };
+        let row = Row::of_thread("", what);
         let mut written = Written::default();
         (0..2).for_each(|_| written.count(&row, SpanEvent::Loss));
         assert_eq!(written.lost, u64::MAX);

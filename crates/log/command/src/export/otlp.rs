@@ -33,12 +33,12 @@ struct Batch {
 }
 
 impl Batch {
-    fn add(&mut self, one: &impl Serialize) -> io::Result<()> {
+    fn add(&mut self, entry: &impl Serialize) -> io::Result<()> {
         if self.count > 0 {
             self.text.push(b',');
         }
         self.count += 1;
-        Ok(serde_json::to_writer(&mut self.text, one)?)
+        Ok(serde_json::to_writer(&mut self.text, entry)?)
     }
 }
 

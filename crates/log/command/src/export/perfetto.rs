@@ -113,8 +113,8 @@ impl<'log, Out: Write> Perfetto<'log, Out> {
                         (clock::REALTIME, reading.realtime_ns),
                         (clock::MONOTONIC_RAW, reading.monotonic_ns),
                     ] {
-                        snapshot.message(1, |one| {
-                            one.number(1, id).signed(2, time);
+                        snapshot.message(1, |clock| {
+                            clock.number(1, id).signed(2, time);
                         });
                     }
                     snapshot.number(2, clock::REALTIME);

@@ -232,9 +232,9 @@ impl ClockDomains {
 }
 
 /// By their own system clocks.
-fn run_at_once(one: &Machine, other: &Machine) -> bool {
-    let ranges = one.first_and_last_ns().zip(other.first_and_last_ns());
-    ranges.is_some_and(|(one, other)| one.0 <= other.1 && other.0 <= one.1)
+fn run_at_once(first: &Machine, second: &Machine) -> bool {
+    let ranges = first.first_and_last_ns().zip(second.first_and_last_ns());
+    ranges.is_some_and(|(first, second)| first.0 <= second.1 && second.0 <= first.1)
 }
 
 #[cfg(test)]

@@ -28,14 +28,14 @@ impl ClockOffsets {
             .iter()
             .filter_map(|relation| {
                 let Relation { here, there, error_ns } = relation;
-                let (one, other) = match (here.boot, there.boot) {
+                let (source, target) = match (here.boot, there.boot) {
                     both if both == (from, to) => (here, there),
                     both if both == (to, from) => (there, here),
                     _ => return None,
                 };
-                let ahead_ns = other.monotonic_ns.checked_sub(one.monotonic_ns)?;
+                let ahead_ns = target.monotonic_ns.checked_sub(source.monotonic_ns)?;
                 Some(OffsetSample {
-                    from_ns: one.monotonic_ns,
+                    from_ns: source.monotonic_ns,
                     ahead_ns,
                     error_ns: (*error_ns).max(0),
                 })

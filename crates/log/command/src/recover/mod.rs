@@ -12,6 +12,8 @@ use crate::log_file::LogFile;
 use crate::procfs;
 use crate::reader::log::{Segment, segment as named};
 use crate::reader::seen_ranges::SeenRanges;
+use serde::Serialize;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{self, Read};
@@ -31,6 +33,19 @@ struct Found {
     lost: u64,
     /// Bytes that belong to no block that can be read.
     damaged: u64,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Report<'path> {
+    out: Cow<'path, str>,
+    programs: u64,
+    events: u64,
+    lost: u64,
+    /// Bytes that were left out.
+    damaged: u64,
+    /// In the new file.
+    bytes: u64,
 }
 
 pub fn recover(arguments: &arguments::Recover) -> Result<ExitCode, Failure> {
@@ -57,11 +72,10 @@ pub fn recover(arguments: &arguments::Recover) -> Result<ExitCode, Failure> {
     let found = found?;
     new.finish().or_failed(what())?;
     if arguments.json {
-        let report = serde_json::json!({
-            "out": out, "programs": found.programs, "events": found.events, "lost": found.lost,
-            "damaged": found.damaged, "bytes": log_file.bytes(),
-        });
-        tare_command::print(format_args!("{report}\n"))?;
+        let Found { programs, events, lost, damaged } = found;
+        let out = out.to_string_lossy();
+        let report = Report { out, programs, events, lost, damaged, bytes: log_file.bytes() };
+        tare_command::print(format_args!("{}\n", serde_json::json!(report)))?;
     } else {
         let Found { programs, events, damaged, .. } = found;
         tare_command::print(format_args!(

@@ -145,17 +145,7 @@ mod tests {
 
     fn row(thread: &str) -> Row<'_> {
         let what = What::Event { id: 0, channel: "", payload: Payload::Number(0) };
-        Row {
-            time_ns: None,
-            ticks: 0,
-            process: 0,
-            ring: 0,
-            is_carried: false,
-            pid: 0,
-            tid: 0,
-            thread,
-            what,
-        }
+        Row::of_thread(thread, what)
     }
 
     fn span(ticks: u64, parent: Option<u64>, name: usize) -> Open {

@@ -59,7 +59,8 @@ fn say_that_nothing_fits(arguments::Dump { channel, thread, from, to, .. }: &arg
         ("--from", from.is_some()),
         ("--to", to.is_some()),
     ];
-    let given: Vec<_> = filters.iter().filter(|(_, is_given)| *is_given).map(|one| one.0).collect();
+    let given: Vec<_> =
+        filters.iter().filter(|(_, is_given)| *is_given).map(|filter| filter.0).collect();
     if !given.is_empty() {
         tare_command::say(format_args!("no event matches {}", given.join(", ")));
     }
@@ -81,7 +82,8 @@ impl<'arguments> Filter<'arguments> {
         } else {
             log.must_have_times()?;
             let began = log.began_ns().unwrap_or_default();
-            let or = |moment: &Option<Moment>, else_| moment.map_or(else_, |one| one.of(began));
+            let or =
+                |moment: &Option<Moment>, else_| moment.map_or(else_, |moment| moment.of(began));
             Some(or(from, i64::MIN)..or(to, i64::MAX))
         };
         Ok(Self { channel: channel.as_ref(), thread: thread.as_ref(), times })

@@ -33,7 +33,7 @@ struct Box {
 pub fn write(call_tree: &CallTree, title: &str, out: &mut impl Write) -> io::Result<()> {
     let widths = call_tree.widths();
     let boxes = layout(call_tree, &widths);
-    let depth = boxes.iter().map(|one| one.depth).max().unwrap_or(0);
+    let depth = boxes.iter().map(|frame| frame.depth).max().unwrap_or(0);
     let height = HEAD + (depth + 1) * ROW + MARGIN as usize;
     let whole = widths[0];
     write!(
@@ -48,20 +48,20 @@ pub fn write(call_tree: &CallTree, title: &str, out: &mut impl Write) -> io::Res
         format::time(Some(whole)),
         if call_tree.is_cut { CUT } else { "" },
     )?;
-    for one in &boxes {
-        let node = &call_tree.nodes[one.node];
+    for frame in &boxes {
+        let node = &call_tree.nodes[frame.node];
         let label = &call_tree.labels[node.label];
-        let y = HEAD + (depth - one.depth) * ROW;
-        let title = box_title(call_tree, one.node, widths[one.node], whole);
+        let y = HEAD + (depth - frame.depth) * ROW;
+        let title = box_title(call_tree, frame.node, widths[frame.node], whole);
         writeln!(
             out,
             r#"<g><title>{}</title><rect class="box" x="{:.2}" y="{y}" width="{:.2}" height="{}" rx="1" fill="{}"/>{}</g>"#,
             escaped(&title),
-            one.x,
-            one.width,
+            frame.x,
+            frame.width,
             ROW - 1,
-            colour(label, one.depth),
-            text(label, one, y),
+            colour(label, frame.depth),
+            text(label, frame, y),
         )?;
     }
     writeln!(out, "</svg>")
@@ -101,8 +101,8 @@ fn box_title(call_tree: &CallTree, index: usize, width: f64, whole: f64) -> Stri
     title
 }
 
-fn text(label: &str, one: &Box, y: usize) -> String {
-    let letters = ((one.width - 6.0) / LETTER).max(0.0) as usize;
+fn text(label: &str, frame: &Box, y: usize) -> String {
+    let letters = ((frame.width - 6.0) / LETTER).max(0.0) as usize;
     let all = label.chars().count();
     let shown: String = if all <= letters {
         label.to_owned()
@@ -111,7 +111,7 @@ fn text(label: &str, one: &Box, y: usize) -> String {
     } else {
         return String::new();
     };
-    format!(r#"<text x="{:.2}" y="{}">{}</text>"#, one.x + 3.0, y + 12, escaped(&shown))
+    format!(r#"<text x="{:.2}" y="{}">{}</text>"#, frame.x + 3.0, y + 12, escaped(&shown))
 }
 
 /// A warm colour by the name, so that a span has the same wherever it is; grey for what is none.

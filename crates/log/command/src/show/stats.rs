@@ -161,7 +161,7 @@ impl Stats<'_> {
             .map(|((name, times), own)| (name, times, *own))
             .collect();
         all.retain(|(_, times, _)| times.count + times.unpaired > 0);
-        all.sort_by(|one, other| other.2.total_cmp(&one.2).then(one.0.cmp(other.0)));
+        all.sort_by(|first, second| second.2.total_cmp(&first.2).then(first.0.cmp(second.0)));
         all
     }
 
@@ -355,19 +355,7 @@ mod tests {
         let id = Id { process: 0, ring: 0, ticks: 0, nth: 0 };
         let value = OwnedPayload::Number(0);
         let open = Open { id, parent: None, root: id, name: 0, time_ns: None, value };
-        let what = What::Gap { last: 0 };
-        let (time_ns, ring, thread) = (None, 0, "");
-        let row = Row {
-            time_ns,
-            ticks: 0,
-            process: 0,
-            ring,
-            is_carried: false,
-            pid: 0,
-            tid: 0,
-            thread,
-            what,
-        };
+        let row = Row::of_thread("", What::Gap { last: 0 });
         let mut add = |duration| stats.add(&row, SpanEvent::End(&open, Some(duration)));
         assert_eq!([1e3, 1e9, 1e9, 1e18].map(&mut add), [true, true, true, false]);
     }

@@ -12,6 +12,7 @@ use crate::log_file::LogFile;
 use crate::procfs;
 use exchange::Exchange;
 use packet::{Answer, BYTES, Refused, VERSION};
+use serde::Serialize;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::Path;
@@ -58,6 +59,17 @@ struct Best {
     clocks: Snapshot,
 }
 
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Report<'relation> {
+    #[serde(flatten)]
+    relation: &'relation Relation,
+    /// Of the answer that the relation is of.
+    round_trip_ns: i64,
+    system_clock_ahead_ns: i64,
+    answers: u64,
+}
+
 fn ask(arguments: &arguments::Sync, host: &str) -> Result<ExitCode, Failure> {
     let addresses = resolved(host, "HOST")?;
     let file = arguments.file.as_deref();
@@ -84,12 +96,13 @@ fn ask(arguments: &arguments::Sync, host: &str) -> Result<ExitCode, Failure> {
         keep(&relation, file, log_file)?;
     }
     if arguments.json {
-        let told = serde_json::json!({
-            "here": relation.here, "there": relation.there, "error_ns": error_ns,
-            "round_trip_ns": best.round_trip, "system_clock_ahead_ns": system_ns,
-            "answers": answers,
-        });
-        tare_command::print(format_args!("{told}\n"))?;
+        let report = Report {
+            relation: &relation,
+            round_trip_ns: best.round_trip,
+            system_clock_ahead_ns: system_ns,
+            answers,
+        };
+        tare_command::print(format_args!("{}\n", serde_json::json!(report)))?;
     } else {
         let ahead = if system_ns < 0 { "behind" } else { "ahead" };
         tare_command::print(format_args!(

@@ -109,7 +109,7 @@ proptest! {
             ticks.sort_unstable();
         }
         let records = ticks.iter().zip(0..).map(|(ticks, n)| One::Number(*ticks, n % 6, n.into()));
-        let words: Vec<u64> = records.flat_map(|one| one.words()).collect();
+        let words: Vec<u64> = records.flat_map(|record| record.words()).collect();
         let summary = Encoder::default().pack(&words, &codecs).unwrap().summary;
         let both = (*ticks.iter().min().unwrap(), *ticks.iter().max().unwrap());
         prop_assert_eq!((summary.first_ticks, summary.last_ticks), both);

@@ -27,12 +27,12 @@ pub fn whole(reading: &Reading) -> String {
 /// the number of the character.
 fn quoted(text: &str) -> String {
     let mut shown = String::from('"');
-    for one in printable(text, &[]).chars() {
-        if one.is_alphanumeric() || " .,:-()/".contains(one) {
-            shown.push(one);
+    for character in printable(text, &[]).chars() {
+        if character.is_alphanumeric() || " .,:-()/".contains(character) {
+            shown.push(character);
         } else {
             // Writing to a string cannot fail.
-            let _ = write!(shown, "#{};", u32::from(one));
+            let _ = write!(shown, "#{};", u32::from(character));
         }
     }
     shown.push('"');

@@ -105,7 +105,7 @@ impl View {
                 KeyCode::Backspace => {
                     self.table.search.pop();
                 }
-                KeyCode::Char(one) => self.table.search.push(one),
+                KeyCode::Char(character) => self.table.search.push(character),
                 _ => {}
             }
             return false;
@@ -279,8 +279,8 @@ mod tests {
         for code in [KeyCode::Char('/'), KeyCode::Char('q'), KeyCode::Backspace] {
             assert!(!press(&mut view, code));
         }
-        for one in "ngin".chars() {
-            press(&mut view, KeyCode::Char(one));
+        for character in "ngin".chars() {
+            press(&mut view, KeyCode::Char(character));
         }
         let lines = screen(&mut view);
         assert_eq!(lines[0], "tare map: 1 edges with ngin");

@@ -134,28 +134,28 @@ impl Table {
                 received_per_second: history.rates[2],
             })
             .collect();
-        rows.sort_by(|one, other| {
-            let order = self.compare(one, other);
+        rows.sort_by(|first, second| {
+            let order = self.compare(first, second);
             let order = if self.is_descending { order.reverse() } else { order };
-            order.then_with(|| place(&one.edge).cmp(&place(&other.edge)))
+            order.then_with(|| place(&first.edge).cmp(&place(&second.edge)))
         });
         rows
     }
 
-    fn compare(&self, one: &Row, other: &Row) -> Ordering {
+    fn compare(&self, first: &Row, second: &Row) -> Ordering {
         let failed = |row: &Row| row.edge.failed.values().sum::<u64>();
         let rtt = |row: &Row| row.edge.rtt.map(|rtt| rtt.sum_us / rtt.count);
         match self.sorted_by {
-            Column::Program => one.edge.program.cmp(&other.edge.program),
-            Column::Local => one.edge.local.cmp(&other.edge.local),
-            Column::Peer => one.edge.peer.cmp(&other.edge.peer),
-            Column::Service => one.edge.port.cmp(&other.edge.port),
-            Column::Active => one.edge.active.cmp(&other.edge.active),
-            Column::Opened => one.opened_per_second.total_cmp(&other.opened_per_second),
-            Column::Failed => failed(one).cmp(&failed(other)),
-            Column::Sent => one.sent_per_second.total_cmp(&other.sent_per_second),
-            Column::Received => one.received_per_second.total_cmp(&other.received_per_second),
-            Column::Rtt => rtt(one).cmp(&rtt(other)),
+            Column::Program => first.edge.program.cmp(&second.edge.program),
+            Column::Local => first.edge.local.cmp(&second.edge.local),
+            Column::Peer => first.edge.peer.cmp(&second.edge.peer),
+            Column::Service => first.edge.port.cmp(&second.edge.port),
+            Column::Active => first.edge.active.cmp(&second.edge.active),
+            Column::Opened => first.opened_per_second.total_cmp(&second.opened_per_second),
+            Column::Failed => failed(first).cmp(&failed(second)),
+            Column::Sent => first.sent_per_second.total_cmp(&second.sent_per_second),
+            Column::Received => first.received_per_second.total_cmp(&second.received_per_second),
+            Column::Rtt => rtt(first).cmp(&rtt(second)),
         }
     }
 }
@@ -256,12 +256,12 @@ mod tests {
     fn rates_are_differences_per_second() {
         let begin = Instant::now();
         let mut table = Table::new();
-        let mut one = edge(Role::Client, "a", "10.0.0.1", "10.0.0.2");
-        table.update(reading(vec![one.clone()]), begin);
+        let mut growing = edge(Role::Client, "a", "10.0.0.1", "10.0.0.2");
+        table.update(reading(vec![growing.clone()]), begin);
         assert_eq!(table.rows(begin)[0].sent_per_second, 0.0);
-        one.bytes_sent += 3000;
-        one.opened += 4;
-        table.update(reading(vec![one]), begin + Duration::from_secs(2));
+        growing.bytes_sent += 3000;
+        growing.opened += 4;
+        table.update(reading(vec![growing]), begin + Duration::from_secs(2));
         let row = &table.rows(begin)[0];
         assert_eq!((row.sent_per_second, row.opened_per_second), (1500.0, 2.0));
     }

@@ -123,7 +123,7 @@ impl Acceptor {
         if has_come {
             self.accept_all(&mut clients);
         }
-        let is_late = |one: &Pending| one.since.elapsed() > PATIENCE;
+        let is_late = |pending: &Pending| pending.since.elapsed() > PATIENCE;
         while self.pending.front().is_some_and(is_late) {
             self.forget(0);
         }
@@ -182,22 +182,22 @@ impl Acceptor {
     /// Closes the oldest silent connection of the user who has most of them, if there is one. A
     /// program that has the time comes again.
     fn evict(&mut self) -> bool {
-        let silent = |one: &&Pending| !is_readable(&one.connection);
-        let payer = |one: &Pending| self.subordinate_ids.of(one.peer.uid);
+        let silent = |pending: &&Pending| !is_readable(&pending.connection);
+        let payer = |pending: &Pending| self.subordinate_ids.of(pending.peer.uid);
         let mut counts: HashMap<u32, usize> = HashMap::new();
         self.pending
             .iter()
             .filter(silent)
-            .for_each(|one| *counts.entry(payer(one)).or_default() += 1);
+            .for_each(|pending| *counts.entry(payer(pending)).or_default() += 1);
         let most = counts.values().max();
-        let of_most = |one: &Pending| counts.get(&payer(one)) == most && silent(&one);
+        let of_most = |pending: &Pending| counts.get(&payer(pending)) == most && silent(&pending);
         let place = most.and_then(|_| self.pending.iter().position(of_most));
         place.is_some_and(|place| self.forget(place))
     }
 
     /// What one says who has waited.
     fn read_pending(&mut self, fd: RawFd) -> Option<Client> {
-        let place = self.pending.iter().position(|one| one.connection.as_raw_fd() == fd)?;
+        let place = self.pending.iter().position(|pending| pending.connection.as_raw_fd() == fd)?;
         let Pending { connection, peer, .. } = self.pending.remove(place)?;
         let _ = self.epoll.remove(fd);
         self.handshake(connection, peer)
@@ -323,7 +323,7 @@ impl Drop for Acceptor {
     /// The kernel closes connections that were not read when the process exits: then no close
     /// blocks.
     fn drop(&mut self) {
-        self.pending.drain(..).for_each(|one| mem::forget(one.connection));
+        self.pending.drain(..).for_each(|pending| mem::forget(pending.connection));
     }
 }
 

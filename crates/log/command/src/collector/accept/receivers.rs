@@ -105,7 +105,8 @@ impl Receivers {
 
     /// Ends processes that were not needed for some time.
     pub fn renew(&mut self) {
-        let is_idle = |(user, one): (&u32, &Receiver)| (one.used.elapsed() > IDLE).then_some(*user);
+        let is_idle =
+            |(user, receiver): (&u32, &Receiver)| (receiver.used.elapsed() > IDLE).then_some(*user);
         let idle: Vec<u32> = self.running.iter().filter_map(is_idle).collect();
         idle.into_iter().for_each(|user| self.end(user));
         self.reap();
@@ -113,8 +114,9 @@ impl Receivers {
 
     /// The user for whom the process at this descriptor receives.
     pub fn user(&self, fd: RawFd) -> Option<u32> {
-        let is_there =
-            |(user, one): (&u32, &Receiver)| (one.socket.as_raw_fd() == fd).then_some(*user);
+        let is_there = |(user, receiver): (&u32, &Receiver)| {
+            (receiver.socket.as_raw_fd() == fd).then_some(*user)
+        };
         self.running.iter().find_map(is_there)
     }
 
@@ -164,7 +166,7 @@ impl Receiver {
 
 impl Drop for Receivers {
     fn drop(&mut self) {
-        self.running.values_mut().for_each(|one| drop(one.process.kill()));
+        self.running.values_mut().for_each(|receiver| drop(receiver.process.kill()));
     }
 }
 

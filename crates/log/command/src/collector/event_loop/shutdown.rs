@@ -26,7 +26,8 @@ impl Collector {
     }
 
     fn count_rest(&mut self) {
-        while let Some(place) = self.producers.iter_mut().position(|one| !one.has_ended()) {
+        while let Some(place) = self.producers.iter_mut().position(|producer| !producer.has_ended())
+        {
             self.left += 1;
             self.remove(place);
         }

@@ -139,6 +139,6 @@ impl Producer {
     }
 }
 
-fn name_of<T: PartialEq>(all: &[(&str, T)], one: T) -> String {
-    all.iter().find(|(_, other)| *other == one).map_or("", |(name, _)| name).to_owned()
+fn name_of<T: PartialEq>(all: &[(&str, T)], value: T) -> String {
+    all.iter().find(|(_, other)| *other == value).map_or("", |(name, _)| name).to_owned()
 }

@@ -26,9 +26,9 @@ fn limits(groups: &str, read: impl Fn(&Path) -> Option<String>) -> impl Iterator
     let files = groups.lines().flat_map(|line| {
         let mut fields = line.splitn(3, ':').skip(1);
         let (kinds, group) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
-        let of = |(kind, ..): &(&str, _, _)| kinds.split(',').any(|one| one == *kind);
+        let of = |(kind, ..): &(&str, _, _)| kinds.split(',').any(|listed| listed == *kind);
         let group = Path::new(group.trim_start_matches('/'));
-        GROUPS.iter().filter(move |one| of(one)).flat_map(move |(_, root, file)| {
+        GROUPS.iter().filter(move |entry| of(entry)).flat_map(move |(_, root, file)| {
             let folders = group.ancestors();
             folders.map(move |folder| PathBuf::from(root).join(folder).join(file))
         })

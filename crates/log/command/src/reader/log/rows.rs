@@ -30,6 +30,15 @@ pub struct Row<'log> {
     pub what: What<'log>,
 }
 
+#[cfg(test)]
+impl<'log> Row<'log> {
+    /// A row of a thread, with zeros for everything that a test does not look at.
+    pub fn of_thread(thread: &'log str, what: What<'log>) -> Self {
+        let (time_ns, is_carried) = (None, false);
+        Self { time_ns, ticks: 0, process: 0, ring: 0, is_carried, pid: 0, tid: 0, thread, what }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 pub enum What<'log> {
     Event {

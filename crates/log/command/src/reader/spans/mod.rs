@@ -222,7 +222,7 @@ fn for_each_within<E>(
                 let stack = stacks.get(&row);
                 let is_deepest = stack.as_ref().is_some_and(|stack| stack.open.len() == DEEPEST);
                 let mut around =
-                    stack.and_then(|stack| stack.open.last()).map(|one| (one.id, one.root));
+                    stack.and_then(|stack| stack.open.last()).map(|open| (open.id, open.root));
                 if is_deepest {
                     around = None;
                     for open in stacks.remove(&row).unwrap_or_default().open.iter().rev() {
@@ -309,7 +309,7 @@ fn left<E>(
         .carried
         .into_iter()
         .flat_map(|(process, all)| all.into_iter().map(move |(tid, stack)| (process, tid, stack)));
-    let all = own.map(|one| (one, false)).chain(carried.map(|one| (one, true)));
+    let all = own.map(|entry| (entry, false)).chain(carried.map(|entry| (entry, true)));
     let mut all: Vec<_> = all.collect();
     all.sort_unstable_by_key(|((process, tid, stack), _)| {
         (*process, stack.open.first().map(|open| open.id.ring), *tid)

@@ -118,7 +118,9 @@ fn unfit(log: &Log, process: usize, ends: [ChannelId; 2]) -> Option<String> {
     let handlers = ends.map(|id| log.handlers(process, id).collect::<BTreeSet<_>>());
     let is_mixed = handlers[0].contains(WRITTEN) != handlers[1].contains(WRITTEN);
     let all: BTreeSet<_> = handlers.into_iter().flatten().collect();
-    let why = all.into_iter().filter(|one| KEEP_SOME.contains(one) || is_mixed && *one == WRITTEN);
+    let why = all
+        .into_iter()
+        .filter(|reason| KEEP_SOME.contains(reason) || is_mixed && *reason == WRITTEN);
     let why: Vec<_> = why.collect();
     (!why.is_empty()).then(|| why.join(", "))
 }

@@ -69,7 +69,7 @@ fn log_of_blocks(name: &str, blocks: &[(u32, u32, &[u64])]) -> Log {
 }
 
 fn events(channels: &[&str]) -> Vec<u64> {
-    let ids = channels.iter().map(|name| NAMES.iter().position(|one| one == name).unwrap() + 1);
+    let ids = channels.iter().map(|name| NAMES.iter().position(|known| known == name).unwrap() + 1);
     let events = ids.enumerate().map(|(index, id)| {
         [10 * (index as u64 + 1), short_tag(id as ChannelId, index as i64).unwrap()]
     });
@@ -144,7 +144,7 @@ const ONE: u32 = 1 << 31;
 const OTHER: u32 = ONE + 1;
 
 fn event(ticks: u64, name: &str) -> [u64; 2] {
-    let id = NAMES.iter().position(|one| *one == name).unwrap() + 1;
+    let id = NAMES.iter().position(|known| *known == name).unwrap() + 1;
     [ticks, short_tag(id as ChannelId, 0).unwrap()]
 }
 
@@ -224,13 +224,13 @@ fn a_loss_of_a_carrier_may_be_of_any_virtual_thread() {
 #[test]
 fn a_loss_of_a_carrier_counts_from_the_first_wherever_it_is_told() {
     // What was overwritten is told behind what follows it; the ring was another thread's.
-    let one = [&switch(ONE)[..], &event(10, "a>"), &event(20, "a>")].concat();
+    let begun = [&switch(ONE)[..], &event(10, "a>"), &event(20, "a>")].concat();
     let before = event(5, "c");
-    let one_again = event(50, "a<");
+    let ended = event(50, "a<");
     let told = [&switch(7)[..], &switch(OTHER), &event(100, "c"), &loss_record(201, 1, 30, 30)];
     let told = [&told.concat()[..], &event(201, "c")].concat();
     let blocks: [(u32, u32, &[u64]); 4] =
-        [(1, 5, &one), (2, 6, &before), (1, ONE, &one_again), (2, 6, &told)];
+        [(1, 5, &begun), (2, 6, &before), (1, ONE, &ended), (2, 6, &told)];
     let expected =
         ["event", "begin a10", "begin a20 in 10", "cut a20", "cut a10", "unbegun", "loss"];
     assert_eq!(told_of("overwritten", &blocks)[..7], expected);
@@ -238,10 +238,10 @@ fn a_loss_of_a_carrier_counts_from_the_first_wherever_it_is_told() {
 
 #[test]
 fn a_loss_of_an_ordinary_thread_is_none_of_a_virtual_one() {
-    let one = [&switch(ONE)[..], &event(10, "a>")].concat();
+    let begun = [&switch(ONE)[..], &event(10, "a>")].concat();
     let lossy = [&loss_record(59, 4, 30, 59)[..], &event(65, "b>"), &event(70, "b<")].concat();
-    let one_again = event(80, "a<");
-    let blocks: [(u32, u32, &[u64]); 3] = [(1, 5, &one), (3, 6, &lossy), (1, ONE, &one_again)];
+    let ended = event(80, "a<");
+    let blocks: [(u32, u32, &[u64]); 3] = [(1, 5, &begun), (3, 6, &lossy), (1, ONE, &ended)];
     let expected = ["begin a10", "loss", "begin b65", "end b65 5", "end a10 70"];
     assert_eq!(told_of("ordinary", &blocks), expected);
 }
@@ -285,7 +285,7 @@ fn spans_that_begin_at_one_tick_are_told_apart() {
 fn beginnings_without_ends_take_no_memory_without_end() {
     let many = vec!["a>"; DEEPEST + 1];
     let told = told(&log("deep", &events(&many)));
-    let count = |what: &str| told.iter().filter(|one| one.starts_with(what)).count();
+    let count = |what: &str| told.iter().filter(|line| line.starts_with(what)).count();
     assert_eq!((count("begin"), count("cut"), count("left")), (DEEPEST + 1, DEEPEST, 1));
 }
 

@@ -25,15 +25,15 @@ pub struct Listener {
 impl Listener {
     /// It begins when there is something to listen to, and ends with the collector.
     fn get() -> io::Result<Arc<Self>> {
-        static ONE: Mutex<Option<Arc<Listener>>> = Mutex::new(None);
-        let mut one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(one) = &*one {
-            return Ok(one.clone());
+        static LISTENER: Mutex<Option<Arc<Listener>>> = Mutex::new(None);
+        let mut listener = LISTENER.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(listener) = &*listener {
+            return Ok(listener.clone());
         }
         let new = Arc::new(Self { epoll: Epoll::new()?, round_trips: Mutex::default() });
         let own = new.clone();
         thread::Builder::new().name("fox".to_owned()).spawn(move || own.listen())?;
-        Ok(one.insert(new).clone())
+        Ok(listener.insert(new).clone())
     }
 
     pub fn start(

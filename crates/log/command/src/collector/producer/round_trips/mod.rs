@@ -197,7 +197,7 @@ fn tell_change(is: Configuration, refusal: Option<&io::Error>) {
     static REFUSED: Mutex<Vec<(Handler, SocketAddrV4)>> = Mutex::new(Vec::new());
     let mut refused = REFUSED.lock().unwrap_or_else(PoisonError::into_inner);
     let what = (is.handler, address(is));
-    let known = refused.iter().position(|one| *one == what);
+    let known = refused.iter().position(|entry| *entry == what);
     let begin = format!("handlers fox-start and fox-end: address {}", what.1);
     match (refusal, known) {
         (Some(error), None) => {

@@ -203,8 +203,8 @@ public class cloud_profiler {
     /** The first address of this host that is not its loopback's. */
     private static String address() {
         try {
-            for (NetworkInterface one : Collections.list(NetworkInterface.getNetworkInterfaces())) {
-                for (InetAddress address : Collections.list(one.getInetAddresses())) {
+            for (NetworkInterface network : Collections.list(NetworkInterface.getNetworkInterfaces())) {
+                for (InetAddress address : Collections.list(network.getInetAddresses())) {
                     if (address instanceof Inet4Address && !address.isLoopbackAddress()) {
                         return address.getHostAddress();
                     }

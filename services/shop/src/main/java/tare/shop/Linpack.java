@@ -94,10 +94,10 @@ final class Linpack {
         operations += 2L * (end - begin);
     }
 
-    private static void swap(double[] values, int one, int other) {
-        double value = values[one];
-        values[one] = values[other];
-        values[other] = value;
+    private static void swap(double[] values, int first, int second) {
+        double value = values[first];
+        values[first] = values[second];
+        values[second] = value;
     }
 
     private static double[][] matrix(int size) {

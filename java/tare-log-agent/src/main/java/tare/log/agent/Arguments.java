@@ -63,7 +63,7 @@ record Arguments(Filter filter, long limit, Options options) {
     private static <T extends Enum<T>> T named(Class<T> type, String part) {
         String name = part.substring(part.indexOf('=') + 1).strip();
         return Stream.of(type.getEnumConstants())
-                .filter(one -> name(one).equals(name))
+                .filter(constant -> name(constant).equals(name))
                 .findFirst()
                 .orElseThrow(() -> new IllegalArgumentException(part + ": expected " + names(type)));
     }
@@ -74,7 +74,7 @@ record Arguments(Filter filter, long limit, Options options) {
                 .collect(Collectors.joining(", "));
     }
 
-    private static String name(Enum<?> one) {
-        return one.name().toLowerCase(Locale.ROOT);
+    private static String name(Enum<?> constant) {
+        return constant.name().toLowerCase(Locale.ROOT);
     }
 }

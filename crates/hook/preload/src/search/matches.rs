@@ -16,31 +16,31 @@ pub struct Torn;
 
 /// One match.
 #[derive(Clone, Copy)]
-pub struct Find {
+pub struct KeywordMatch {
     pub keyword: u32,
     pub action: Action,
     pub offset: u64,
 }
 
 /// Matches of one call, on their way into the ring.
-pub struct Finds<'a> {
+pub struct Matches<'a> {
     search: &'a Search<'a>,
     view: View<'a>,
     ends: Option<Ends>,
     /// The first `count` of them are there; most calls have none, and write none.
-    waiting: [MaybeUninit<Find>; TOGETHER],
+    waiting: [MaybeUninit<KeywordMatch>; TOGETHER],
     count: usize,
 }
 
-impl<'a> Finds<'a> {
+impl<'a> Matches<'a> {
     pub fn new(search: &'a Search<'a>, view: View<'a>) -> Self {
         let waiting = [const { MaybeUninit::uninit() }; TOGETHER];
         Self { search, view, ends: None, waiting, count: 0 }
     }
 
     /// Takes one more; records all where there is room for no other.
-    pub fn add(&mut self, find: Find) -> Result<(), Torn> {
-        self.waiting[self.count].write(find);
+    pub fn add(&mut self, found: KeywordMatch) -> Result<(), Torn> {
+        self.waiting[self.count].write(found);
         self.count += 1;
         if self.count == TOGETHER { self.record() } else { Ok(()) }
     }
@@ -48,10 +48,10 @@ impl<'a> Finds<'a> {
     /// Counts and records those that wait, if the rules they were found under still hold: all
     /// of them, or none where a signal handler jumps away first.
     pub fn record(&mut self) -> Result<(), Torn> {
-        let finds = &self.waiting[..core::mem::take(&mut self.count)];
+        let matches = &self.waiting[..core::mem::take(&mut self.count)];
         // SAFETY: `add` has written them.
-        let finds = unsafe { finds.assume_init_ref() };
-        if finds.is_empty() {
+        let matches = unsafe { matches.assume_init_ref() };
+        if matches.is_empty() {
             return Ok(());
         }
         if !self.view.holds() {
@@ -59,18 +59,18 @@ impl<'a> Finds<'a> {
         }
         let (search, generation) = (self.search, self.view.generation);
         let ends = *self.ends.get_or_insert_with(|| Ends::of(search.fd));
-        let blocked = finds.iter().filter(|find| find.action == Action::Block).count();
-        let events = finds.iter().map(|find| {
+        let blocked = matches.iter().filter(|found| found.action == Action::Block).count();
+        let events = matches.iter().map(|found| {
             move |pid, tid| Event {
                 ticks: tare_clock::ticks(),
                 pid,
                 tid,
                 generation,
-                keyword: find.keyword,
+                keyword: found.keyword,
                 symbol: search.symbol as u16,
                 direction: search.direction,
-                action: find.action,
-                offset: find.offset,
+                action: found.action,
+                offset: found.offset,
                 family: ends.family,
                 local_port: ends.local_port,
                 remote_port: ends.remote_port,
@@ -79,7 +79,7 @@ impl<'a> Finds<'a> {
             }
         });
         let count = || {
-            search.counters.matches.fetch_add(finds.len() as u64, Relaxed);
+            search.counters.matches.fetch_add(matches.len() as u64, Relaxed);
             search.counters.blocked.fetch_add(blocked as u64, Relaxed);
         };
         let is_recorded = signals::held(|| {
@@ -88,7 +88,7 @@ impl<'a> Finds<'a> {
         });
         if !is_recorded {
             count();
-            search.hook.shared.lost.fetch_add(finds.len() as u64, Relaxed);
+            search.hook.shared.lost.fetch_add(matches.len() as u64, Relaxed);
         }
         Ok(())
     }
