@@ -119,6 +119,8 @@ const fn c_string(text: &'static str) -> &'static CStr {
     }
 }
 
+/// Not inlined: `resolve` calls it once per function.
+#[inline(never)]
 fn find(name: &CStr, missing: *mut c_void) -> *mut c_void {
     let found = next(name);
     if found.is_null() { missing } else { found }

@@ -338,7 +338,7 @@ impl Interposer for Calls {
     ) -> c_int {
         let count = selects::limit(count);
         let mut used = None;
-        let deadline = || {
+        let mut deadline = || {
             if timeout.is_null() {
                 return Deadline::after(ptr::null());
             }
@@ -350,7 +350,8 @@ impl Interposer for Calls {
             used
         };
         // SAFETY: the program's own sets.
-        let done = unsafe { selects::select(count, [read, write, other], deadline, ptr::null()) };
+        let done =
+            unsafe { selects::select(count, [read, write, other], &mut deadline, ptr::null()) };
         let Some(result) = done else { return next!(select(count, read, write, other, timeout)) };
         if let Some(deadline) = used {
             let left = deadline.rest();
@@ -372,9 +373,9 @@ impl Interposer for Calls {
         mask: *const sigset_t,
     ) -> c_int {
         let count = selects::limit(count);
-        let deadline = || Deadline::after(timeout);
+        let mut deadline = || Deadline::after(timeout);
         // SAFETY: the program's own sets.
-        unsafe { selects::select(count, [read, write, other], deadline, mask) }
+        unsafe { selects::select(count, [read, write, other], &mut deadline, mask) }
             .unwrap_or_else(|| next!(pselect(count, read, write, other, timeout, mask)))
     }
 
