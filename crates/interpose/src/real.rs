@@ -172,6 +172,13 @@ pub mod programs {
     }
 }
 
+pub mod formatted {
+    /// Looks up the next functions that write what they format.
+    pub fn resolve() {
+        crate::formatted::resolve();
+    }
+}
+
 pub mod vfork {
     /// Looks up the next `vfork`.
     pub fn resolve() {

@@ -8,6 +8,7 @@ mod epoll_control;
 mod epoll_wait;
 pub mod exit;
 pub mod forks;
+pub mod formatted;
 mod forwarded;
 pub mod mapping_calls;
 mod messages;
