@@ -13,8 +13,8 @@ RIGHTS = (
     "setuid setgid seteuid setegid setreuid setregid setresuid setresgid setfsuid setfsgid"
     " setgroups initgroups capset unshare setns _exit _Exit _Fork"
 )
-FORMATTED = "dprintf vdprintf __dprintf_chk __vdprintf_chk"
-OTHERS = f"{PROGRAMS} {MAPPINGS} {RIGHTS} {FORMATTED} posix_spawn posix_spawnp system popen syscall prctl"
+FORMATTED = "dprintf vdprintf __dprintf_chk __vdprintf_chk syscall prctl"
+OTHERS = f"{PROGRAMS} {MAPPINGS} {RIGHTS} {FORMATTED} posix_spawn posix_spawnp system popen"
 LINK = rules.Library(
     native("lib", "libtare_link.so"), frozenset(table.symbols(SOURCE)) | {*OTHERS.split()}
 )

@@ -30,7 +30,7 @@ use crate::descriptors::reserved_descriptors;
 use crate::epoll::epoll_sets;
 use crate::lifecycle::closing;
 use crate::state::is_child;
-use crate::stream::buffers::{Buffers, read_value};
+use crate::stream::buffers::Buffers;
 use core::ptr;
 use tare_interpose::types::*;
 use tare_interpose::{Interposer, real};
@@ -420,18 +420,8 @@ impl Interposer for Calls {
         timeout: *const timespec,
         mask: *const sigset_t,
     ) -> c_int {
-        let wait = epoll_wait::Wait {
-            returns: false,
-            deadline: &|| match read_value(timeout) {
-                None if !timeout.is_null() => None,
-                time => Deadline::after(time.as_ref().map_or(ptr::null(), ptr::from_ref)),
-            },
-            call: &|events, most, time| {
-                let some = time.timespec();
-                let timeout = some.as_ref().map_or(timeout, ptr::from_ref);
-                next!(epoll_pwait2(set, events, most, timeout, mask))
-            },
-        };
-        epoll_wait::wait(set, events, most, &wait)
+        epoll_wait::until(set, events, most, timeout, &|events, most, timeout| {
+            next!(epoll_pwait2(set, events, most, timeout, mask))
+        })
     }
 }
