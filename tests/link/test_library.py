@@ -14,7 +14,8 @@ RIGHTS = (
     " setgroups initgroups capset unshare setns _exit _Exit _Fork"
 )
 FORMATTED = "dprintf vdprintf __dprintf_chk __vdprintf_chk syscall prctl"
-OTHERS = f"{PROGRAMS} {MAPPINGS} {RIGHTS} {FORMATTED} posix_spawn posix_spawnp system popen"
+URING = "io_uring_setup io_uring_queue_init io_uring_queue_init_params io_uring_queue_init_mem"
+OTHERS = f"{PROGRAMS} {MAPPINGS} {RIGHTS} {FORMATTED} {URING} posix_spawn posix_spawnp system popen"
 LINK = rules.Library(
     native("lib", "libtare_link.so"), frozenset(table.symbols(SOURCE)) | {*OTHERS.split()}
 )

@@ -10,6 +10,7 @@ pub mod exit;
 pub mod forks;
 pub mod formatted;
 mod forwarded;
+mod io_uring;
 pub mod mapping_calls;
 mod messages;
 mod options;

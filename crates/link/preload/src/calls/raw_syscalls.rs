@@ -3,7 +3,7 @@
 
 use crate::calls::deadline::Deadline;
 use crate::calls::dispatch::leave;
-use crate::calls::{Calls, epoll_wait, mapping_calls, privileges};
+use crate::calls::{Calls, epoll_wait, io_uring, mapping_calls, privileges};
 use crate::lifecycle::{closing, delivery};
 use crate::links::children;
 use crate::state;
@@ -190,20 +190,6 @@ unsafe extern "C" fn io_submit(
     unsafe { naked::next_system_call(number, [context, count, blocks, 0, 0, 0]) }
 }
 
-/// io_uring moves bytes without a call that could be seen.
-extern "C" fn refuse(
-    _: c_long,
-    _: usize,
-    _: usize,
-    _: usize,
-    _: usize,
-    _: usize,
-    _: usize,
-) -> c_long {
-    real::set_errno(libc::ENOSYS);
-    -1
-}
-
 impl Router for Routed {
     fn route(number: c_long) -> *const c_void {
         if state::statistics().is_none() {
@@ -222,7 +208,7 @@ impl Router for Routed {
             libc::SYS_pselect6 => Some(pselect),
             libc::SYS_epoll_pwait2 => Some(epoll_pwait2),
             libc::SYS_io_submit => Some(io_submit),
-            libc::SYS_io_uring_setup => Some(refuse),
+            libc::SYS_io_uring_setup => Some(io_uring::refuse),
             libc::SYS_prctl | libc::SYS_seccomp => Some(privileges::restricting),
             libc::SYS_exit_group => {
                 delivery::end();
