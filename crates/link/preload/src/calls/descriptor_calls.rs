@@ -87,9 +87,19 @@ pub fn duplicate_to(old: c_int, new: c_int, call: impl FnOnce() -> c_int) -> c_i
     new
 }
 
-pub fn control(fd: c_int, command: c_int, call: impl FnOnce() -> c_int) -> c_int {
+pub fn control(
+    fd: c_int,
+    command: c_int,
+    argument: *mut c_void,
+    call: impl FnOnce() -> c_int,
+) -> c_int {
     match command {
         libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => duplicate(fd, call),
+        // The kernel sends signals for bytes of TCP alone.
+        libc::F_SETFL if argument.addr() as c_int & libc::O_ASYNC != 0 => {
+            leave(fd);
+            call()
+        }
         libc::F_SETFL => change_flags(fd, call),
         _ => call(),
     }

@@ -19,6 +19,7 @@ pub mod privileges;
 pub mod programs;
 pub mod raw_syscalls;
 mod selects;
+mod socket_options;
 
 use crate::calls::deadline::Deadline;
 use crate::calls::descriptor_calls::{
@@ -152,11 +153,11 @@ impl Interposer for Calls {
                 duplicate_to(old, new, call)
             };
         fn fcntl(fd: c_int, command: c_int, argument: *mut c_void) -> c_int =
-            |call| control(fd, command, call);
+            |call| control(fd, command, argument, call);
         fn __fcntl(fd: c_int, command: c_int, argument: *mut c_void) -> c_int =
-            |call| control(fd, command, call);
+            |call| control(fd, command, argument, call);
         fn fcntl64(fd: c_int, command: c_int, argument: *mut c_void) -> c_int =
-            |call| control(fd, command, call);
+            |call| control(fd, command, argument, call);
         fn fclose(stream: *mut FILE) -> c_int = |call| { end_stream(stream); call() };
         fn freopen(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE =
             |call| { end_stream(stream); call() };
@@ -200,6 +201,9 @@ impl Interposer for Calls {
                 }
                 result
             };
+        fn getsockopt(fd: c_int, level: c_int, name: c_int, value: *mut c_void,
+            length: *mut socklen_t) -> c_int =
+            |call| { options::ask(fd, level, name); call() };
         fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int =
             |call| options::control(fd, request, argument, call);
     }

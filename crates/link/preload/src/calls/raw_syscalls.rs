@@ -69,6 +69,7 @@ routes! {
     SYS_accept => accept(0, 1, 2);
     SYS_accept4 => accept4(0, 1, 2, 3);
     SYS_shutdown => shutdown(0, 1);
+    SYS_getsockopt => getsockopt(0, 1, 2, 3, 4);
     SYS_setsockopt => setsockopt(0, 1, 2, 3, 4);
     #[cfg(target_arch = "x86_64")]
     SYS_poll => poll(0, 1, 2);
