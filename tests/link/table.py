@@ -9,11 +9,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import wrap
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "link.md"
 CALLS = sorted((Path(__file__).parent / "calls").glob("*.c"))
 BEGIN, END = "<!-- made by `python -m tests.link.table` -->\n", "<!-- end -->\n"
+LONGEST = 140
+"""Characters of the names in a row: rules of pages limit the whole row."""
 WAYS = {
     "ring": "shared memory",
     "kernel": "this call uses TCP",
@@ -59,8 +62,9 @@ def text() -> str:
     lines = ["| calls and flags | carried by |\n|---|---|\n"]
     for way, shown in WAYS.items():
         names = sorted(found[way], key=lambda word: (word.isupper(), word))
-        groups = [names[place : place + 12] for place in range(0, len(names), 12)]
-        lines += [f"| {', '.join(f'`{name}`' for name in group)} | {shown} |\n" for group in groups]
+        words = ", ".join(f"`{name}`" for name in names)
+        rows = wrap(words, LONGEST, break_long_words=False, break_on_hyphens=False)
+        lines += [f"| {row.rstrip(',')} | {shown} |\n" for row in rows]
     return "".join(lines)
 
 

@@ -13,7 +13,9 @@ RIGHTS = (
     "setuid setgid seteuid setegid setreuid setregid setresuid setresgid setfsuid setfsgid"
     " setgroups initgroups capset unshare setns _exit _Exit _Fork"
 )
-OTHERS = f"{PROGRAMS} {MAPPINGS} {RIGHTS} posix_spawn posix_spawnp system popen syscall prctl"
+FORMATTED = "dprintf vdprintf __dprintf_chk __vdprintf_chk syscall prctl"
+URING = "io_uring_setup io_uring_queue_init io_uring_queue_init_params io_uring_queue_init_mem"
+OTHERS = f"{PROGRAMS} {MAPPINGS} {RIGHTS} {FORMATTED} {URING} posix_spawn posix_spawnp system popen"
 LINK = rules.Library(
     native("lib", "libtare_link.so"), frozenset(table.symbols(SOURCE)) | {*OTHERS.split()}
 )

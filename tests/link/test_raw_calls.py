@@ -51,8 +51,24 @@ def test_seccomp_sets_no_new_privs_and_links_go_on() -> None:
     assert '"links":2' in done.stderr.replace(" ", "")
 
 
-def test_connections_of_a_program_with_an_io_uring_stay_tcp(raw: str) -> None:
-    run = linked.run(raw, "uring")
-    if run.output != "io_uring\n":
+def with_ring(raw: str, how: str) -> linked.Linked:
+    run = linked.run(raw, how)
+    if not run.output.startswith("io_uring\n"):
         pytest.skip(f"io_uring cannot be used here: {run.output}")
-    assert (run.code, run.counts["links"]) == (0, 0)
+    assert run.code == 0
+    return run
+
+
+def test_connections_of_a_program_with_an_io_uring_stay_tcp(raw: str) -> None:
+    assert with_ring(raw, "uring").counts["links"] == 0
+
+
+def test_ring_made_after_a_link_resets_it_when_it_sends(raw: str) -> None:
+    run = with_ring(raw, "uring-late")
+    assert run.output.splitlines()[1:] == ["sent: 3", "read: 4 ring", "read: ECONNRESET"]
+    assert (run.counts["links"], run.counts["reset"]) == (2, 1)
+
+
+def test_libc_and_liburing_set_up_no_ring(raw: str) -> None:
+    lines = linked.run(raw, "libc").output.splitlines()
+    assert [line.split(": ")[1] for line in lines] == ["ENOSYS"] * 5

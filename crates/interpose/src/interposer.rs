@@ -40,6 +40,12 @@ pub trait Starter {
     fn before_spawn();
 }
 
+/// Knows when the program is about to write what it formats.
+pub trait Formatter {
+    /// Before a function of the group `formatted`, which writes to `fd` inside libc.
+    fn before_format(fd: c_int);
+}
+
 /// Answers system calls that the program makes by `syscall`, in place of the kernel.
 pub trait Router {
     /// The function that makes system call `number`, with the arguments of `syscall`; null for
@@ -88,8 +94,8 @@ macro_rules! export_each_observed {
 /// `observed`, the functions of `observed_symbols!` and `syscall`, which it sees as an [`Observer`];
 /// `vfork`, for a library that keeps what a child of vfork must not change
 /// ([`ThreadBlock::is_borrowed`](crate::ThreadBlock::is_borrowed)); `programs`, what starts other
-/// programs, of which it knows as a [`Starter`]; or `routed`, `syscall`, which it answers as a
-/// [`Router`].
+/// programs, of which it knows as a [`Starter`]; `formatted`, `dprintf` and its like, of which it
+/// knows as a [`Formatter`]; or `routed`, `syscall`, which it answers as a [`Router`].
 #[macro_export]
 macro_rules! export {
     ($library:ident: $($group:ident)*) => {
@@ -115,6 +121,9 @@ macro_rules! export_group {
     };
     (programs $library:ident) => {
         $crate::export_programs! { $library }
+    };
+    (formatted $library:ident) => {
+        $crate::export_all_formatted! { $library }
     };
     (routed $library:ident) => {
         $crate::export_routed_syscall! { $library }

@@ -12,6 +12,8 @@
 mod libc_functions;
 pub mod background;
 mod descriptors;
+#[doc(hidden)]
+pub mod formatted;
 mod interposer;
 #[doc(hidden)]
 pub mod naked;
@@ -24,7 +26,7 @@ mod thread;
 
 pub use background::Background;
 pub use descriptors::{Connection, Descriptors, Entry, Kind, socket_option};
-pub use interposer::{Interposer, Observer, Router, Starter};
+pub use interposer::{Formatter, Interposer, Observer, Router, Starter};
 #[doc(hidden)]
 pub use panic::abort;
 pub use restriction::Restriction;

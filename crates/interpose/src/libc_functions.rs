@@ -100,6 +100,7 @@ macro_rules! symbols {
         $callback $arguments [$($rest)*] $($functions)*
         fn shutdown(fd: c_int, how: c_int) -> c_int;
         fn setsockopt(fd: c_int, level: c_int, name: c_int, value: *const c_void, length: socklen_t) -> c_int;
+        fn getsockopt(fd: c_int, level: c_int, name: c_int, value: *mut c_void, length: *mut socklen_t) -> c_int;
         fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int;
         fn splice(input: c_int, input_offset: *mut off64_t, output: c_int, output_offset: *mut off64_t, length: size_t, flags: c_uint) -> ssize_t;
     } };

@@ -12,7 +12,7 @@ use crate::types::{c_long, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 /// `static AtomicPtr` that holds the next definition of a function once it was asked for.
-fn once(pointer: &AtomicPtr<c_void>, name: &core::ffi::CStr) -> *mut c_void {
+pub(crate) fn once(pointer: &AtomicPtr<c_void>, name: &core::ffi::CStr) -> *mut c_void {
     let known = pointer.load(Relaxed);
     if !known.is_null() {
         return known;

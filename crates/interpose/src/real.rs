@@ -119,6 +119,8 @@ const fn c_string(text: &'static str) -> &'static CStr {
     }
 }
 
+/// Not inlined: `resolve` calls it once per function.
+#[inline(never)]
 fn find(name: &CStr, missing: *mut c_void) -> *mut c_void {
     let found = next(name);
     if found.is_null() { missing } else { found }
@@ -167,6 +169,13 @@ pub mod programs {
     /// Looks up the next functions that start programs.
     pub fn resolve() {
         crate::naked::programs::resolve();
+    }
+}
+
+pub mod formatted {
+    /// Looks up the next functions that write what they format.
+    pub fn resolve() {
+        crate::formatted::resolve();
     }
 }
 

@@ -1,6 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Connections that another program, stdio or a child uses. */
 #include "both_ends.h"
+#include <stdarg.h>
+
+int __dprintf_chk(int fd, int flag, const char *format, ...);
+int __vdprintf_chk(int fd, int flag, const char *format, va_list list);
+
+static int with_check(int fd, const char *format, va_list list) {
+    return __vdprintf_chk(fd, 1, format, list);
+}
+
+static void with_list(int (*print)(int, const char *, va_list), const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    SAY(print(far, format, list));
+    va_end(list);
+}
 
 static void *answer(void *arguments) {
     char byte;
@@ -85,6 +100,55 @@ static void goes_to_stdio(void) {
     SAY(write(far, "x", 1));
     pthread_join(thread, NULL);
     fclose(stream);
+}
+
+#define FORMAT "%s %d %.1f %Lf %ld %ld %ld %ld %c %.1f %.1f %.1f %.1f %.1f %.1f %.1f %.1f\n"
+#define FORMATTED "tcp", 1, 2.5, 3.5L, 4L, 5L, 6L, 7L, '8', 1., 2., 3., 4., 5., 6., 7., 8.
+
+/* To its end. */
+static void prints_the_stream(int fd) {
+    char text[256] = {0};
+    for (long got, place = 0; (got = read(fd, text + place, sizeof text - place)) > 0;) place += got;
+    printf("%s %s\n", __func__, text);
+}
+
+/* Behind bytes of the ring that were not read. */
+/* for good: dprintf vdprintf __dprintf_chk __vdprintf_chk */
+static void is_formatted(int how) {
+    char text[8] = {0};
+    SAY(write(near, "unread", 6));
+    SAY(write(far, "ring ", 5));
+    if (how == 0) SAY(dprintf(far, FORMAT, FORMATTED));
+    if (how == 1) SAY(__dprintf_chk(far, 1, FORMAT, FORMATTED));
+    if (how == 2) with_list(vdprintf, FORMAT, FORMATTED);
+    if (how == 3) with_list(with_check, FORMAT, FORMATTED); /* __vdprintf_chk */
+    SAY(write(far, "end", 3));
+    SAY(shutdown(far, SHUT_WR));
+    prints_the_stream(near);
+    SAY(read(far, text, 6));
+    printf("%s %s\n", __func__, text);
+}
+
+/* A descriptor that becomes stdin or stdout is read and written by libc. */
+/* for good: stdin stdout */
+static void is_moved_to_stdio(int how) {
+    char text[8] = {0};
+    int to = how == 4 ? 0 : 1, saved = dup(to);
+    fflush(stdout);
+    if (write(far, "ring ", 5) != 5 || write(near, "a line\n", 7) != 7) exit(2);
+    if (how == 0) dup2(far, 1);
+    if (how == 1) dup3(far, 1, 0);
+    if (how == 2) close(1), fcntl(far, F_DUPFD, 1);
+    if (how == 3) close(1), dup(far);
+    if (how == 4) dup2(far, 0), fgets(text, sizeof text, stdin);
+    if (how != 4) printf("printed "), fflush(stdout);
+    dup2(saved, to);
+    close(saved);
+    printf("%s %s\n", __func__, text);
+    SAY(write(far, "end", 3));
+    SAY(shutdown(far, SHUT_WR));
+    prints_the_stream(near);
+    if (how != 4) SAY(read(far, text, 7));
 }
 
 /* for good: SCM_RIGHTS */
@@ -229,6 +293,8 @@ int main(void) {
     CASE(goes_to_a_child());
     CASE(is_written_by_a_program());
     CASE(goes_to_stdio());
+    for (int how = 0; how < 4; how++) CASE(is_formatted(how));
+    for (int how = 0; how < 5; how++) CASE(is_moved_to_stdio(how));
     CASE(is_passed(0));
     CASE(is_passed(1));
     CASE(reads_no_more());

@@ -16,16 +16,18 @@ mod stream;
 
 #[cfg(not(test))]
 use calls::{
-    Calls, exit, forks, mapping_calls, privileges, programs::Programs, raw_syscalls::Routed,
+    Calls, exit, forks, formatted::Formatted, mapping_calls, privileges, programs::Programs,
+    raw_syscalls::Routed,
 };
 
 #[cfg(not(test))]
 tare_interpose::export! { Calls: bytes connections descriptors streams waiting options vfork }
 
-/// What starts other programs, and `syscall`.
+/// What starts other programs, formatted output, and `syscall`.
 #[cfg(not(test))]
 mod others {
-    use super::{Programs, Routed};
+    use super::{Formatted, Programs, Routed};
+    tare_interpose::export_group! { formatted Formatted }
     tare_interpose::export_group! { programs Programs }
     tare_interpose::export_group! { routed Routed }
 }
@@ -54,6 +56,7 @@ extern "C" fn destructor() {
 extern "C" fn constructor() {
     resolve();
     tare_interpose::real::programs::resolve();
+    tare_interpose::real::formatted::resolve();
     tare_interpose::real::routed::resolve();
     mapping_calls::resolve();
     privileges::resolve();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Calls that open, duplicate and close descriptors.
 
-use crate::calls::dispatch::change_flags;
+use crate::calls::dispatch::{change_flags, leave};
 use crate::descriptors::reserved_descriptors;
 use crate::epoll::epoll_sets;
 use crate::lifecycle::closing;
@@ -57,6 +57,15 @@ fn duplicated(old: c_int, new: c_int) {
         closing::leave_set(set);
         real::set_errno(errno);
     }
+    if is_of_stdio(new) {
+        leave(new);
+    }
+}
+
+/// libc reads and writes stdin, stdout and stderr unseen, and the program may have used these streams
+/// before: nothing announces the next use.
+fn is_of_stdio(fd: c_int) -> bool {
+    fd <= libc::STDERR_FILENO
 }
 
 pub fn duplicate_to(old: c_int, new: c_int, call: impl FnOnce() -> c_int) -> c_int {
@@ -78,9 +87,19 @@ pub fn duplicate_to(old: c_int, new: c_int, call: impl FnOnce() -> c_int) -> c_i
     new
 }
 
-pub fn control(fd: c_int, command: c_int, call: impl FnOnce() -> c_int) -> c_int {
+pub fn control(
+    fd: c_int,
+    command: c_int,
+    argument: *mut c_void,
+    call: impl FnOnce() -> c_int,
+) -> c_int {
     match command {
         libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => duplicate(fd, call),
+        // The kernel sends signals for bytes of TCP alone.
+        libc::F_SETFL if argument.addr() as c_int & libc::O_ASYNC != 0 => {
+            leave(fd);
+            call()
+        }
         libc::F_SETFL => change_flags(fd, call),
         _ => call(),
     }
@@ -105,6 +124,9 @@ pub fn connect(fd: c_int, address: *const sockaddr, call: impl FnOnce() -> c_int
 pub fn opened(fd: c_int, domain: c_int, kind: c_int) {
     if fd >= 0 && state::statistics().is_some() {
         DESCRIPTORS.opened(fd, domain, kind);
+        if is_of_stdio(fd) {
+            leave(fd);
+        }
     }
 }
 
@@ -117,6 +139,9 @@ pub fn accepted(fd: c_int, listener: c_int) -> c_int {
             connection.is_accepted.store(1, Relaxed);
         }
         inherit(fd, listener);
+        if is_of_stdio(fd) {
+            leave(fd);
+        }
     }
     fd
 }

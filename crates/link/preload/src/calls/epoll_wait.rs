@@ -8,8 +8,9 @@ use crate::lifecycle::service_thread;
 use crate::links::busy_wait::{ticks, ticks_per_microsecond};
 use crate::links::slots;
 use crate::state;
-use crate::stream::downgrade;
+use crate::stream::{buffers, downgrade};
 use core::ffi::c_int;
+use core::ptr;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
 use libc::{epoll_event, timespec};
@@ -73,6 +74,28 @@ pub struct Wait<'a> {
     /// Until when it waits; `None` if the kernel should judge it.
     pub deadline: &'a dyn Fn() -> Option<Deadline>,
     pub call: Call<'a>,
+}
+
+/// As epoll_pwait2, which is `call`, with this time.
+pub fn until(
+    set: c_int,
+    events: *mut epoll_event,
+    most: c_int,
+    timeout: *const timespec,
+    call: &dyn Fn(*mut epoll_event, c_int, *const timespec) -> c_int,
+) -> c_int {
+    let of = Wait {
+        returns: false,
+        deadline: &|| match buffers::read_value(timeout) {
+            None if !timeout.is_null() => None,
+            time => Deadline::after(time.as_ref().map_or(ptr::null(), ptr::from_ref)),
+        },
+        call: &|events, most, time| {
+            let some = time.timespec();
+            call(events, most, some.as_ref().map_or(timeout, ptr::from_ref))
+        },
+    };
+    wait(set, events, most, &of)
 }
 
 /// As epoll_wait.

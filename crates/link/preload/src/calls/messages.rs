@@ -40,7 +40,8 @@ pub fn receive_message(
         || {
             let copy = read_value(message.cast_const())?;
             let count = copy.msg_iovlen.min(buffers::MOST);
-            by_ring = copy.msg_iovlen <= libc::UIO_MAXIOV as usize;
+            let is_kernels = copy.msg_controllen > 0 && has_control_data(fd);
+            by_ring = !is_kernels && copy.msg_iovlen <= libc::UIO_MAXIOV as usize;
             if by_ring { Buffers::array(copy.msg_iov, count) } else { None }
         },
         flags,
@@ -55,6 +56,11 @@ pub fn receive_message(
         }
     }
     result
+}
+
+/// A connection with an option that needs TCP for good, such as `SO_TIMESTAMP`.
+fn has_control_data(fd: c_int) -> bool {
+    state::tracked(fd).is_some_and(|(connection, _)| connection.is_special.load(Relaxed) != 0)
 }
 
 pub fn send_message(

@@ -8,7 +8,9 @@ mod epoll_control;
 mod epoll_wait;
 pub mod exit;
 pub mod forks;
+pub mod formatted;
 mod forwarded;
+mod io_uring;
 pub mod mapping_calls;
 mod messages;
 mod options;
@@ -17,6 +19,7 @@ pub mod privileges;
 pub mod programs;
 pub mod raw_syscalls;
 mod selects;
+mod socket_options;
 
 use crate::calls::deadline::Deadline;
 use crate::calls::descriptor_calls::{
@@ -29,7 +32,7 @@ use crate::descriptors::reserved_descriptors;
 use crate::epoll::epoll_sets;
 use crate::lifecycle::closing;
 use crate::state::is_child;
-use crate::stream::buffers::{Buffers, read_value};
+use crate::stream::buffers::Buffers;
 use core::ptr;
 use tare_interpose::types::*;
 use tare_interpose::{Interposer, real};
@@ -150,11 +153,11 @@ impl Interposer for Calls {
                 duplicate_to(old, new, call)
             };
         fn fcntl(fd: c_int, command: c_int, argument: *mut c_void) -> c_int =
-            |call| control(fd, command, call);
+            |call| control(fd, command, argument, call);
         fn __fcntl(fd: c_int, command: c_int, argument: *mut c_void) -> c_int =
-            |call| control(fd, command, call);
+            |call| control(fd, command, argument, call);
         fn fcntl64(fd: c_int, command: c_int, argument: *mut c_void) -> c_int =
-            |call| control(fd, command, call);
+            |call| control(fd, command, argument, call);
         fn fclose(stream: *mut FILE) -> c_int = |call| { end_stream(stream); call() };
         fn freopen(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE =
             |call| { end_stream(stream); call() };
@@ -198,6 +201,9 @@ impl Interposer for Calls {
                 }
                 result
             };
+        fn getsockopt(fd: c_int, level: c_int, name: c_int, value: *mut c_void,
+            length: *mut socklen_t) -> c_int =
+            |call| { options::ask(fd, level, name); call() };
         fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int =
             |call| options::control(fd, request, argument, call);
     }
@@ -338,7 +344,7 @@ impl Interposer for Calls {
     ) -> c_int {
         let count = selects::limit(count);
         let mut used = None;
-        let deadline = || {
+        let mut deadline = || {
             if timeout.is_null() {
                 return Deadline::after(ptr::null());
             }
@@ -350,7 +356,8 @@ impl Interposer for Calls {
             used
         };
         // SAFETY: the program's own sets.
-        let done = unsafe { selects::select(count, [read, write, other], deadline, ptr::null()) };
+        let done =
+            unsafe { selects::select(count, [read, write, other], &mut deadline, ptr::null()) };
         let Some(result) = done else { return next!(select(count, read, write, other, timeout)) };
         if let Some(deadline) = used {
             let left = deadline.rest();
@@ -372,9 +379,9 @@ impl Interposer for Calls {
         mask: *const sigset_t,
     ) -> c_int {
         let count = selects::limit(count);
-        let deadline = || Deadline::after(timeout);
+        let mut deadline = || Deadline::after(timeout);
         // SAFETY: the program's own sets.
-        unsafe { selects::select(count, [read, write, other], deadline, mask) }
+        unsafe { selects::select(count, [read, write, other], &mut deadline, mask) }
             .unwrap_or_else(|| next!(pselect(count, read, write, other, timeout, mask)))
     }
 
@@ -418,18 +425,8 @@ impl Interposer for Calls {
         timeout: *const timespec,
         mask: *const sigset_t,
     ) -> c_int {
-        let wait = epoll_wait::Wait {
-            returns: false,
-            deadline: &|| match read_value(timeout) {
-                None if !timeout.is_null() => None,
-                time => Deadline::after(time.as_ref().map_or(ptr::null(), ptr::from_ref)),
-            },
-            call: &|events, most, time| {
-                let some = time.timespec();
-                let timeout = some.as_ref().map_or(timeout, ptr::from_ref);
-                next!(epoll_pwait2(set, events, most, timeout, mask))
-            },
-        };
-        epoll_wait::wait(set, events, most, &wait)
+        epoll_wait::until(set, events, most, timeout, &|events, most, timeout| {
+            next!(epoll_pwait2(set, events, most, timeout, mask))
+        })
     }
 }

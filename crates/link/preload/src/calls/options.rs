@@ -2,6 +2,7 @@
 //! Functions that change or ask what a connection does, beyond its bytes.
 
 use crate::calls::dispatch::{change_flags, leave, linked, next};
+use crate::calls::socket_options;
 use crate::epoll::epoll_sets;
 use crate::lifecycle::closing;
 use crate::links::service_socket;
@@ -42,29 +43,20 @@ pub fn shutdown(fd: c_int, how: c_int, call: impl FnOnce() -> c_int) -> c_int {
     result
 }
 
-/// Before an option is set: what the library cannot imitate needs TCP for good.
+/// Before an option is set: one that the library does not know to be harmless needs TCP for good.
 pub fn set(fd: c_int, level: c_int, name: c_int) {
-    let is_foreign = match level {
-        libc::IPPROTO_TCP => matches!(name, libc::TCP_ULP | libc::TCP_REPAIR | libc::TCP_INQ),
-        libc::SOL_SOCKET => matches!(
-            name,
-            libc::SO_OOBINLINE
-                | libc::SO_PEEK_OFF
-                | libc::SO_RCVLOWAT
-                | libc::SO_ZEROCOPY
-                | libc::SO_TIMESTAMP
-                | libc::SO_TIMESTAMPNS
-                | libc::SO_TIMESTAMPING
-                | libc::SO_ATTACH_FILTER
-                | libc::SO_ATTACH_BPF
-        ),
-        _ => false,
-    };
-    if is_foreign {
+    if !socket_options::is_harmless(level, name) {
         leave(fd);
         if let Some((connection, _)) = state::tracked(fd) {
             connection.is_special.store(1, Relaxed);
         }
+    }
+}
+
+/// Before an option is asked: one gives bytes of the stream.
+pub fn ask(fd: c_int, level: c_int, name: c_int) {
+    if (level, name) == (libc::IPPROTO_TCP, socket_options::TCP_ZEROCOPY_RECEIVE) {
+        leave(fd);
     }
 }
 
@@ -89,6 +81,10 @@ pub fn control(
 ) -> c_int {
     if request == libc::FIONBIO as c_ulong {
         return change_flags(fd, call);
+    }
+    // The kernel sends signals for bytes of TCP alone.
+    if request == libc::FIOASYNC as c_ulong {
+        leave(fd);
     }
     let slot = if request == libc::FIONREAD as c_ulong { linked(fd) } else { None };
     let Some(slot) = slot else { return call() };

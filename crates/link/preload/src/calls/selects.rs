@@ -39,7 +39,7 @@ fn bit(fd: c_int) -> c_ulong {
 pub unsafe fn select(
     count: c_int,
     sets: [*mut fd_set; 3],
-    deadline: impl FnOnce() -> Option<Deadline>,
+    deadline: &mut dyn FnMut() -> Option<Deadline>,
     mask: *const sigset_t,
 ) -> Option<c_int> {
     const EVENTS: [i16; 3] = [libc::POLLIN, libc::POLLOUT, libc::POLLPRI];

@@ -3,31 +3,37 @@
 //! connections without a call that the library sees.
 
 use crate::descriptors::open_descriptors;
-use crate::kernel;
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::Ordering::Relaxed;
-use core::sync::atomic::{AtomicBool, AtomicI64};
-use tare_shm::syscall::call;
+use core::sync::atomic::{AtomicBool, AtomicU64};
+use tare_shm::syscall::{self, call};
 
 const NAME: &[u8] = b"anon_inode:[io_uring]";
-/// Milliseconds between two looks.
-const OFTEN: i64 = 1000;
+/// What part of the time looks take at most.
+const SHARE: u64 = 50;
+const SECOND: u64 = 1_000_000_000;
 /// Descriptors that are looked at.
 const MOST: u32 = 4096;
 
 static IS_FOUND: AtomicBool = AtomicBool::new(false);
-static LOOKED: AtomicI64 = AtomicI64::new(i64::MIN);
+/// When the next look is due, in nanoseconds.
+static DUE: AtomicU64 = AtomicU64::new(0);
 
-/// As of the last second.
+/// As of the last look: some milliseconds ago, more if the program has many descriptors.
 pub fn is_used() -> bool {
-    let now = kernel::now();
-    let looked = LOOKED.load(Relaxed);
-    if now.saturating_sub(looked) >= OFTEN
-        && LOOKED.compare_exchange(looked, now, Relaxed, Relaxed).is_ok()
-    {
+    let (now, due) = (now(), DUE.load(Relaxed));
+    // Should the thread not end its look, since this is the child of a fork, another one does.
+    let later = now.saturating_add(SECOND);
+    if now >= due && DUE.compare_exchange(due, later, Relaxed, Relaxed).is_ok() {
         IS_FOUND.store(open_descriptors::any(MOST, is_ring), Relaxed);
+        let end = self::now();
+        DUE.store(end.saturating_add(SHARE * end.saturating_sub(now)), Relaxed);
     }
     IS_FOUND.load(Relaxed)
+}
+
+fn now() -> u64 {
+    syscall::clock(libc::CLOCK_MONOTONIC).unwrap_or(0)
 }
 
 fn is_ring(folder: c_int, name: &CStr) -> bool {
