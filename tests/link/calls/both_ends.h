@@ -64,6 +64,16 @@ static int connect_to(const struct sockaddr_in *address) {
     return fd;
 }
 
+/* So many bytes both ways that those from before the link are few. */
+static void carry(int one, int other) {
+    char bytes[1024];
+    memset(bytes, 'w', sizeof bytes);
+    for (int way = 0; way < 2; way++)
+        if (write(way ? other : one, bytes, sizeof bytes) != sizeof bytes ||
+            recv(way ? one : other, bytes, sizeof bytes, MSG_WAITALL) != sizeof bytes)
+            exit(2);
+}
+
 static void connect_both(int fresh) {
     struct sockaddr_in address;
     int listener = listen_at(&address);
@@ -76,6 +86,7 @@ static void connect_both(int fresh) {
         if (write(near, &byte, 1) != 1 || read(far, &byte, 1) != 1 || write(far, &byte, 1) != 1 ||
             read(near, &byte, 1) != 1)
             exit(2);
+    if (!fresh) carry(near, far);
 }
 
 static void close_both(void) {
