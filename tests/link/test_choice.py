@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.link.linked import LINK, assert_carried
+from tests.link.programs import free_port
 from tests.waiting import SECONDS
 
 PYTHON = "/usr/bin/python3"
@@ -68,6 +69,52 @@ def test_only_and_except_choose_connections_by_either_end(tmp_path: Path) -> Non
         assert len(excluded) == 2
         assert all(f"local={left}" in line for line in excluded), excluded
     assert linked("--only", "127.0.0.1", "--except", "127.0.0.1", log=log)[1] == 0
+
+
+TWO = """
+import socket, sys
+for port in map(int, sys.argv[1:]):
+    listener = socket.create_server(("127.0.0.1", port))
+    near = socket.create_connection(listener.getsockname())
+    far, _ = listener.accept()
+    for _ in range(50):
+        near.sendall(b"request")
+        assert far.recv(100) == b"request"
+        far.sendall(b"reply")
+        assert near.recv(100) == b"reply"
+"""
+
+
+@pytest.mark.parametrize("option", ["--only", "--except"])
+def test_address_with_a_port_chooses_connections_to_one_of_two_servers(
+    option: str, tmp_path: Path
+) -> None:
+    ports = [str(free_port()) for _ in range(2)]
+    log = tmp_path / "log"
+    done = subprocess.run(
+        [
+            LINK,
+            "--eager",
+            "--json",
+            option,
+            f"127.0.0.1:{ports[0]}",
+            "--",
+            PYTHON,
+            "-c",
+            TWO,
+            *ports,
+        ],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        env=os.environ | {"TARE_LINK_LOG": str(log)},
+    )
+    assert_carried(json.loads(done.stderr.splitlines()[-1]), 2)
+    chosen, other = ports if option == "--only" else reversed(ports)
+    for line in log.read_text().splitlines():
+        assert (f"127.0.0.1:{chosen} " in line) == line.endswith(" linked"), line
+        assert (f"127.0.0.1:{other} " in line) == ("excluded by --only or --except" in line), line
 
 
 SERVER = """

@@ -84,6 +84,10 @@ def left():
     descriptors = sorted(map(int, os.listdir("/proc/self/fd")))
     maps = [line for line in open("/proc/self/maps") if "memfd:tare-link " in line]
     return descriptors, len(maps), sorted(one for one in os.listdir("/dev/shm") if "tare" in one)
+def memory():
+    lines = [line.split() for line in open("/proc/self/status") if line.startswith("Vm")]
+    kilobytes = dict((line[0], int(line[1])) for line in lines)
+    return kilobytes["VmSize:"], kilobytes["VmRSS:"]
 def rounds(count):
     for _ in range(count):
         pairs = [linked() for _ in range(40)]
@@ -91,9 +95,12 @@ def rounds(count):
             near.close()
             far.close()
 rounds(1)
-before = left()
+before, had = left(), memory()
 rounds(100)
 assert left() == before, (before, left())
+# Less than a fourth of a page per link, since Python may have taken some.
+more = [now - before for now, before in zip(memory(), had)]
+assert max(more) < 100 * 80, more
 """
     run = linked.run(PYTHON, "-c", script)
     assert (run.code, run.errors) == (0, "")
