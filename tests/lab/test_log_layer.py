@@ -87,6 +87,30 @@ def test_layers_say_what_they_cost_alone_and_together(busy: Experiment, environm
         assert (busy.folder / "clock").read_text() == "monotonic\n"
 
 
+@pytest.mark.parametrize("order", [("hook", "link", "log"), ("log", "link", "hook")], ids=":".join)
+def test_hook_link_and_log_work_together(busy: Experiment, order: tuple[str, ...]) -> None:
+    layers = {
+        "hook": "{ type = 'hook' }",
+        "link": "{ type = 'link' }",
+        "log": "{ type = 'log', codec = 'lz4', workers = 1 }",
+    }
+    variables = f"{{ type = 'env', variables = {{ BUSY_LOG_EVENTS = '{EVENTS}' }} }}"
+    around = ", ".join([variables, *(layers[name] for name in order)])
+    text, _, _ = busy.plan.read_text().rpartition("[[conditions]]")
+    busy.plan.write_text(f"{text}[[conditions]]\nname = 'all'\nlayers = [{around}]\n")
+    done = busy.measure(blocks=1)
+    assert done.returncode == 0, done.stderr
+    found = counters(busy, "all")
+    (run,) = busy.runs("all")
+    kept = found["log", "events"] + found["log", "events_lost"]
+    assert kept >= EVENTS * run["requests"]
+    assert found["hook", "calls_socket"] > 0
+    assert found["link", "links"] > 0
+    assert found["link", "reset"] == 0
+    # All answers but the first of each connection.
+    assert found["link", "ring_sends"] >= run["requests"] - 10 * found["link", "links"]
+
+
 def test_a_service_that_does_not_log_is_no_run(experiment: Experiment) -> None:
     experiment.write_plan(layers='{ type = "log" }')
     done = experiment.measure(blocks=1)

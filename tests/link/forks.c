@@ -13,6 +13,7 @@ static void exchange(int client, int accepted) {
         if (write(client, &byte, 1) != 1 || read(accepted, &byte, 1) != 1 ||
             write(accepted, &byte, 1) != 1 || read(client, &byte, 1) != 1)
             exit(2);
+    carry(one, other);
 }
 
 static void *makes_links(void *unused) {
@@ -48,8 +49,9 @@ int main(int count, char **words) {
     pthread_create(&threads[1], NULL, changes_a_set, NULL);
     for (int times = atoi(words[2]); times > 0; times--) {
         long before[] = {rounds[0], rounds[1]};
-        /* The last child has ended, so the threads use the links as if there were none. */
-        while (rounds[0] < before[0] + 3 || rounds[1] < before[1] + 1000) usleep(1000);
+        /* The last child has ended, so the threads use the links as if there were none. At most one
+         * connection per fork is linked in its moment, and stays TCP. */
+        while (rounds[0] < before[0] + 50 || rounds[1] < before[1] + 1000) usleep(1000);
         pid_t child = forks();
         if (child == 0) {
             alarm(SECONDS);

@@ -54,6 +54,7 @@ static void is_added(void) {
     pthread_join(thread, NULL);
     wakes(near);
     if (read(far, &byte, 1) != 1) exit(2);
+    carry(near, far);
     close(set), close_both();
 }
 

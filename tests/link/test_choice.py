@@ -7,7 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.link.linked import LINK
+from tests.link.linked import LINK, assert_carried
+from tests.link.programs import free_port
 from tests.waiting import SECONDS
 
 PYTHON = "/usr/bin/python3"
@@ -20,7 +21,7 @@ for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
     near = socket.create_connection(listener.getsockname()[:2])
     far, _ = listener.accept()
     print(listener.getsockname()[1])
-    for _ in range(4):
+    for _ in range(50):
         near.sendall(b"request")
         assert far.recv(100) == b"request"
         far.sendall(b"reply")
@@ -29,7 +30,7 @@ for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
 
 
 def linked(*options: str, log: Path) -> tuple[list[str], int]:
-    """The lines of the log, and how many ends were linked."""
+    """The lines of the log, and how many ends were linked, whose bytes went through rings."""
     log.write_text("")
     done = subprocess.run(
         [LINK, "--eager", "--json", *options, "--", PYTHON, "-c", BOTH],
@@ -44,7 +45,10 @@ def linked(*options: str, log: Path) -> tuple[list[str], int]:
     lines = log.read_text()
     for port, name in zip(ports, ("PORT4", "PORT6"), strict=True):
         lines = lines.replace(f":{port} ", f":{name} ")
-    return lines.splitlines(), json.loads(done.stderr.splitlines()[-1])["links"]
+    counts = json.loads(done.stderr.splitlines()[-1])
+    if counts["links"]:
+        assert_carried(counts)
+    return lines.splitlines(), counts["links"]
 
 
 def test_only_and_except_choose_connections_by_either_end(tmp_path: Path) -> None:
@@ -67,6 +71,52 @@ def test_only_and_except_choose_connections_by_either_end(tmp_path: Path) -> Non
     assert linked("--only", "127.0.0.1", "--except", "127.0.0.1", log=log)[1] == 0
 
 
+TWO = """
+import socket, sys
+for port in map(int, sys.argv[1:]):
+    listener = socket.create_server(("127.0.0.1", port))
+    near = socket.create_connection(listener.getsockname())
+    far, _ = listener.accept()
+    for _ in range(50):
+        near.sendall(b"request")
+        assert far.recv(100) == b"request"
+        far.sendall(b"reply")
+        assert near.recv(100) == b"reply"
+"""
+
+
+@pytest.mark.parametrize("option", ["--only", "--except"])
+def test_address_with_a_port_chooses_connections_to_one_of_two_servers(
+    option: str, tmp_path: Path
+) -> None:
+    ports = [str(free_port()) for _ in range(2)]
+    log = tmp_path / "log"
+    done = subprocess.run(
+        [
+            LINK,
+            "--eager",
+            "--json",
+            option,
+            f"127.0.0.1:{ports[0]}",
+            "--",
+            PYTHON,
+            "-c",
+            TWO,
+            *ports,
+        ],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        env=os.environ | {"TARE_LINK_LOG": str(log)},
+    )
+    assert_carried(json.loads(done.stderr.splitlines()[-1]), 2)
+    chosen, other = ports if option == "--only" else reversed(ports)
+    for line in log.read_text().splitlines():
+        assert (f"127.0.0.1:{chosen} " in line) == line.endswith(" linked"), line
+        assert (f"127.0.0.1:{other} " in line) == ("excluded by --only or --except" in line), line
+
+
 SERVER = """
 import socket
 listener = socket.create_server(("127.0.0.1", 0))
@@ -78,7 +128,7 @@ while request := far.recv(100):
 CLIENT = """
 import socket, sys
 near = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
-for _ in range(20):
+for _ in range(50):
     near.sendall(b"request")
     assert near.recv(100) == b"request"
 """
@@ -114,5 +164,6 @@ def test_users_are_linked_if_both_sides_allow_it(allowed: bool) -> None:
         counts = json.loads(end)
         assert counts["refused"] == counts["reset"] == 0
         # The end that allows the other makes a link before the other refuses it.
-        assert (counts["ring_bytes_sent"] >= 7 * 17) == allowed
+        if allowed:
+            assert_carried(counts, 1)
         assert (counts["ring_bytes_sent"] == 0) != allowed

@@ -23,6 +23,8 @@ def test_child_of_a_program_whose_threads_link_can_close_and_start_a_program(way
     assert (run.code, run.errors) == (0, "")
     assert run.counts["links"] > FORKS
     assert run.counts["reset"] == 0
+    # A connection that is linked in the moment of the fork stays TCP.
+    assert run.share >= linked.SHARE
 
 
 @pytest.mark.parametrize("way", ["set", "handler"])

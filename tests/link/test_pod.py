@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two containers of a pod: they share a network namespace, and nothing else."""
+"""Two containers of a pod: they share a network namespace, and nothing else, not even the user."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from tests.link.linked import LINK
+from tests.link.linked import LINK, assert_carried
 from tests.link.test_namespaces import CLIENT, SERVER
 from tests.rights import end_rootless_podman, may_make_namespaces
 from tests.waiting import SECONDS
@@ -21,7 +21,10 @@ AS_USER = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"]
 SYSTEM = ("usr", "lib", "lib64", "bin")
 PODMAN = "podman --cgroup-manager cgroupfs --storage-driver vfs --runtime runc run --rm"
 LIMITS = ["--ulimit=nofile=1024:1024", "--ulimit=nproc=1024:1024"]
-TARE = ["/tare/bin/tare-link", "--eager", "--json", "--", "/usr/bin/python3", "-c"]
+TARE = ["/tare/bin/tare-link", "--eager", "--json"]
+PYTHON = ["--", "/usr/bin/python3", "-c"]
+USERS = {"server": 1001, "client": 1002}
+"""Those of a pod of root's podman."""
 
 
 @pytest.fixture
@@ -38,7 +41,7 @@ def folder() -> Iterator[Path]:
         (folder / "tare" / "bin").mkdir()
         shutil.copy(LINK, folder / "tare" / "bin")
         for owned in ("home", "run", "server", "client"):
-            (folder / owned).mkdir(mode=0o700)
+            (folder / owned).mkdir(mode=0o755)
             os.chown(folder / owned, USER, USER)
         for root in ("server", "client"):
             for inner in (*SYSTEM, "tare"):
@@ -48,18 +51,29 @@ def folder() -> Iterator[Path]:
         end_rootless_podman(folder / "run")
 
 
-def container(folder: Path, name: str, network: str, *command: str) -> list[str]:
+def container(folder: Path, name: str, network: str, *command: str, two: bool) -> list[str]:
+    """Of USER's podman, or of root's and with one of USERS in it."""
     mounts = [f"--volume=/{inner}:/{inner}:ro" for inner in SYSTEM if Path("/", inner).exists()]
     environment = [f"HOME={folder}/home", f"XDG_RUNTIME_DIR={folder}/run"]
     options = [f"--name={name}", f"--network={network}", "--workdir=/", *LIMITS, *mounts]
     root = [f"--volume={folder}/tare:/tare:ro", "--rootfs", f"{folder}/{name}"]
-    return [*AS_USER, "env", *environment, *PODMAN.split(), *options, *root, *command]
+    podman, *words = PODMAN.split()
+    storage = [f"--root={folder}/storage", f"--runroot={folder}/run"] if two else []
+    user = [f"--user={USERS[name]}"] if two else []
+    acts = [] if two else AS_USER
+    return [*acts, "env", *environment, podman, *storage, *words, *user, *options, *root, *command]
 
 
 @pytest.mark.exhaustive
-def test_containers_of_a_pod_are_linked(folder: Path) -> None:
+@pytest.mark.parametrize("two", [False, True], ids=["one user", "two users"])
+def test_containers_of_a_pod_are_linked(folder: Path, two: bool) -> None:
+    ends = ("server", "client")
+    allowed = {
+        name: ["--allow-uid", str(USERS[other])] if two else []
+        for name, other in zip(ends, reversed(ends), strict=True)
+    }
     server = subprocess.Popen(
-        container(folder, "server", "none", *TARE, SERVER),
+        container(folder, "server", "none", *TARE, *allowed["server"], *PYTHON, SERVER, two=two),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -69,15 +83,17 @@ def test_containers_of_a_pod_are_linked(folder: Path) -> None:
         port = server.stdout.readline().strip()
         if not port:
             pytest.skip(f"podman starts no container here: {server.communicate()[1]}")
-        command = container(folder, "client", "container:server", *TARE, CLIENT, port)
+        words = [*TARE, *allowed["client"], *PYTHON, CLIENT, port]
         client = subprocess.run(
-            command, check=False, capture_output=True, text=True, timeout=SECONDS
+            container(folder, "client", "container:server", *words, two=two),
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
         )
         _, errors = server.communicate(timeout=SECONDS)
     finally:
         server.kill()
     assert (client.returncode, client.stdout) == (0, "0\n"), client.stderr
     for text in (errors, client.stderr):
-        counts = json.loads(text.splitlines()[-1])
-        assert counts["links"] == 1
-        assert counts["ring_bytes_sent"] > 100
+        assert_carried(json.loads(text.splitlines()[-1]), 1)

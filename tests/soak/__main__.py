@@ -4,13 +4,28 @@
 import argparse
 from collections.abc import Callable
 
-from tests.soak import alike, asan, fuzz, hog, kills, link, log, mutations, null_and_delay, suite
+from tests.soak import (
+    alike,
+    asan,
+    downgrades,
+    fuzz,
+    hog,
+    kills,
+    link,
+    link_kills,
+    log,
+    mutations,
+    null_and_delay,
+    suite,
+)
 
 SERIES: dict[str, Callable[..., None]] = {
     "asan": asan.run,
+    "downgrades": downgrades.run,
     "fuzz": fuzz.run,
     "kills": kills.run,
     "link": link.run,
+    "link-kills": link_kills.run,
     "link-mutations": mutations.link,
     "log": log.run,
     "log-mutations": mutations.log,
@@ -32,7 +47,8 @@ parser.add_argument(
     default=10_000_000,
     help="fuzz, link-mutations, log-mutations: of a live segment; fuzz of 0: --seconds",
 )
-parser.add_argument("--kills", type=int, default=30, help="kills: tries of each kind")
+parser.add_argument("--kills", type=int, default=30, help="kills, link-kills: tries of each kind")
+parser.add_argument("--downgrades", type=int, default=10_000, help="downgrades: of each way")
 parser.add_argument(
     "--log-kills", type=int, default=200, help="log: of the program; of the collector a quarter"
 )
@@ -49,9 +65,11 @@ parser.add_argument(
 options = parser.parse_args()
 numbers: dict[str, tuple[object, ...]] = {
     "asan": (),
+    "downgrades": (options.downgrades,),
     "fuzz": (options.seconds, options.file_seconds, options.mutations),
     "kills": (options.kills,),
     "link": (options.operations,),
+    "link-kills": (options.kills,),
     "link-mutations": (options.mutations,),
     "log": (options.log_kills,),
     "log-mutations": (options.mutations,),

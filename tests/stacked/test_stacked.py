@@ -4,7 +4,6 @@ layer sees all that it sees alone."""
 
 import json
 import socket
-import subprocess
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import permutations
@@ -16,6 +15,7 @@ from tests.hook.programs.ways import free_port, need, serving
 from tests.hook.programs.web import web
 from tests.log.conftest import TARE_LOG, dump
 from tests.log.languages import INCLUDE, LIBRARIES
+from tests.once import OUT, compiled
 from tests.waiting import SECONDS
 
 ORDERS = [order for size in (1, 2) for order in permutations(("hook", "log"), size)]
@@ -24,16 +24,14 @@ Command = Sequence[str | Path]
 Serve = Callable[[Path, Callable[[Command], Command]], list[bytes]]
 
 
-@pytest.fixture(scope="module")
-def logging(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A library that logs how many bytes were received, readable for every user."""
-    need("cc")
-    library = tmp_path_factory.mktemp("library") / "liblogging.so"
+def library() -> Path:
+    """A preload library that logs how many bytes were received, readable for every user."""
     source = Path(__file__).with_name("logging.c")
-    words = ["cc", "-Wall", "-Wextra", "-Werror", "-O2", "-shared", "-fPIC"]
-    words += [f"-I{INCLUDE}", str(source), "-o", str(library), str(LIBRARIES / "libtare_log.a")]
-    subprocess.run(words, check=True)
-    return library
+    words = ["-Wall", "-Wextra", "-Werror", "-O2", "-shared", "-fPIC", f"-I{INCLUDE}", source]
+    built = compiled("liblogging.so", "cc", *words, "-o", OUT, LIBRARIES / "libtare_log.a")
+    built.parent.parent.chmod(0o711)
+    built.parent.chmod(0o711)
+    return built
 
 
 def exchanged(port: int, *requests: bytes) -> list[bytes]:
@@ -70,12 +68,13 @@ def redis(folder: Path, wrap: Callable[[Command], Command]) -> list[bytes]:
     ("serve", "requests"), [(nginx, PAGES), (redis, VALUES)], ids=["nginx", "redis"]
 )
 def test_layers_do_not_see_each_other(
-    serve: Serve, requests: list[bytes], logging: Path, readable: Path, tmp_path: Path
+    serve: Serve, requests: list[bytes], readable: Path, tmp_path: Path
 ) -> None:
+    need("cc")
     rules_file = tmp_path / "rules.toml"
     rules_file.write_text(rules(WORD, direction="in"))
     events, log = tmp_path / "events.jsonl", tmp_path / "events.log"
-    libraries = {"hook": LIBRARY, "log": logging}
+    libraries = {"hook": LIBRARY, "log": library()}
     around: dict[str, Command] = {
         "hook": [COMMAND, "--rules", rules_file, "--events", events, "--"],
         "log": [TARE_LOG, "run", "--out", log, "--"],

@@ -25,6 +25,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#ifdef IPV6 /* all of it once more */
+#define sockaddr_in sockaddr_in6
+#define LOOPBACK {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT}
+enum { FAMILY = AF_INET6 };
+#else
+#define LOOPBACK {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)}
+enum { FAMILY = AF_INET };
+#endif
+
 static int near, far, connections;
 
 static const char *name(int error) { return error ? strerrorname_np(error) : "0"; }
@@ -46,11 +55,10 @@ static void limit_buffers(int fd) {
 }
 
 static int listen_at(struct sockaddr_in *address) {
-    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int listener = socket(FAMILY, SOCK_STREAM | SOCK_CLOEXEC, 0);
     socklen_t length = sizeof *address;
     limit_buffers(listener);
-    *address = (struct sockaddr_in){.sin_family = AF_INET,
-                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    *address = (struct sockaddr_in)LOOPBACK;
     if (bind(listener, (void *)address, length) || listen(listener, 8) ||
         getsockname(listener, (void *)address, &length))
         exit(2);
@@ -58,10 +66,20 @@ static int listen_at(struct sockaddr_in *address) {
 }
 
 static int connect_to(const struct sockaddr_in *address) {
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(FAMILY, SOCK_STREAM | SOCK_CLOEXEC, 0);
     limit_buffers(fd);
     if (connect(fd, (const void *)address, sizeof *address)) exit(2);
     return fd;
+}
+
+/* So many bytes both ways that those from before the link are few. */
+static void carry(int one, int other) {
+    char bytes[1024];
+    memset(bytes, 'w', sizeof bytes);
+    for (int way = 0; way < 2; way++)
+        if (write(way ? other : one, bytes, sizeof bytes) != sizeof bytes ||
+            recv(way ? one : other, bytes, sizeof bytes, MSG_WAITALL) != sizeof bytes)
+            exit(2);
 }
 
 static void connect_both(int fresh) {
@@ -76,6 +94,7 @@ static void connect_both(int fresh) {
         if (write(near, &byte, 1) != 1 || read(far, &byte, 1) != 1 || write(far, &byte, 1) != 1 ||
             read(near, &byte, 1) != 1)
             exit(2);
+    if (!fresh) carry(near, far);
 }
 
 static void close_both(void) {

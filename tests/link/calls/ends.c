@@ -197,6 +197,24 @@ static void sends_behind_the_end(void) {
     signal(SIGPIPE, SIG_DFL);
 }
 
+/* A call that waits for room gives up; what it took comes. */
+/* ring: SO_SNDTIMEO write */
+static void has_no_room_in_time(void) {
+    struct timeval time = {.tv_usec = 20000}, never = {0, 0};
+    long all = 0, got;
+    SAY(setsockopt(near, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time));
+    while ((got = write(near, many, sizeof many)) > 0) all += got;
+    SAY(got);
+    SAY(all > 0);
+    while (all > 0 && (got = read(far, many, sizeof many)) > 0) all -= got;
+    SAY(all);
+    SAY(write(near, "more", 4));
+    SAY(recv(far, many, 4, MSG_WAITALL));
+    SAY(setsockopt(near, SOL_SOCKET, SO_SNDTIMEO, &never, sizeof never));
+    SAY(write(near, "last", 4));
+    SAY(recv(far, many, 4, MSG_WAITALL));
+}
+
 /* The option is set while TCP does not take all bytes. */
 /* ring: SO_LINGER close */
 static void resets_with_many_bytes(void) {
@@ -236,6 +254,7 @@ int main(void) {
     buffers = 4096;
     CASE(sends_behind_the_end());
     CASE(resets_with_many_bytes());
+    CASE(has_no_room_in_time());
     buffers = 0;
     CASE(closes_its_own_table());
     end();

@@ -122,6 +122,71 @@ static void is_closed_while_a_thread_reads(int has_copy) {
     far = -1;
 }
 
+enum { THREADS = 4, RECORDS = 2000, RECORD = 100 };
+
+struct sums {
+    _Atomic long bytes, sum;
+};
+
+static void *writes_records(void *start) {
+    char record[RECORD];
+    for (int number = 0; number < RECORDS; number++) {
+        memset(record, (int)(long)start + number, RECORD);
+        if (write(near, record, RECORD) != RECORD) exit(2);
+    }
+    return NULL;
+}
+
+static void *reads_bytes(void *of) {
+    struct sums *sums = of;
+    unsigned char bytes[300];
+    long got;
+    while ((got = read(far, bytes, sizeof bytes)) > 0) {
+        sums->bytes += got;
+        for (long place = 0; place < got; place++) sums->sum += bytes[place];
+    }
+    return NULL;
+}
+
+/* ring: shutdown */
+static void several_threads_use_it(int writing, int reading) {
+    pthread_t writers[THREADS], readers[THREADS];
+    struct sums sums = {0, 0};
+    for (int thread = 0; thread < reading; thread++)
+        pthread_create(&readers[thread], NULL, reads_bytes, &sums);
+    for (long thread = 0; thread < writing; thread++)
+        pthread_create(&writers[thread], NULL, writes_records, (void *)(thread * 50));
+    for (int thread = 0; thread < writing; thread++) pthread_join(writers[thread], NULL);
+    SAY(shutdown(near, SHUT_WR));
+    for (int thread = 0; thread < reading; thread++) pthread_join(readers[thread], NULL);
+    SAY(sums.bytes);
+    SAY(sums.sum);
+}
+
+static void *waits_for_bytes(void *polls) {
+    struct pollfd place = {far, POLLIN, 0};
+    char byte;
+    if (polls && poll(&place, 1, SECONDS * 1000) != 1) return (void *)-2L;
+    return (void *)recv(far, &byte, 1, 0);
+}
+
+/* Each of some threads that wait gets a byte; then the end wakes all. */
+/* ring: write shutdown */
+static void several_threads_wait(int polls, int bytes) {
+    pthread_t threads[THREADS];
+    long sum = 0;
+    for (int thread = 0; thread < THREADS; thread++)
+        pthread_create(&threads[thread], NULL, waits_for_bytes, polls ? &near : NULL);
+    for (int byte = 0; byte < bytes; byte++) SAY(write(near, "b", 1));
+    if (bytes < THREADS) SAY(shutdown(near, SHUT_WR));
+    for (int thread = 0; thread < THREADS; thread++) {
+        void *got;
+        pthread_join(threads[thread], &got);
+        sum += (long)got;
+    }
+    SAY(sum);
+}
+
 int main(void) {
     begin();
     CASE(signals(SA_RESTART));
@@ -131,5 +196,12 @@ int main(void) {
     are_cancelled(1);
     CASE(is_closed_while_a_thread_reads(0));
     CASE(is_closed_while_a_thread_reads(1));
+    CASE(several_threads_use_it(THREADS, THREADS));
+    CASE(several_threads_use_it(1, THREADS));
+    CASE(several_threads_use_it(THREADS, 1));
+    for (int polls = 0; polls < 2; polls++) {
+        CASE(several_threads_wait(polls, THREADS));
+        CASE(several_threads_wait(polls, 1));
+    }
     end();
 }
