@@ -13,7 +13,7 @@ static void exchange(int client, int accepted) {
         if (write(client, &byte, 1) != 1 || read(accepted, &byte, 1) != 1 ||
             write(accepted, &byte, 1) != 1 || read(client, &byte, 1) != 1)
             exit(2);
-    carry(one, other);
+    carry(client, accepted);
 }
 
 static void *makes_links(void *unused) {
