@@ -125,7 +125,7 @@ def test_kill_9_of_tare_removes_its_environments(held: Held) -> None:
     wait_for(lambda: not held.left())
 
 
-@of_kinds("container", "image", "pod")
+@of_kinds("container", "pod")
 def test_kill_9_of_tare_and_supervisor_at_once_leaves_no_process(held: Held) -> None:
     started = family(held.process)
     kill_all_at_once(held.process)
