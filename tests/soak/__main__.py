@@ -4,7 +4,19 @@
 import argparse
 from collections.abc import Callable
 
-from tests.soak import alike, asan, fuzz, hog, kills, link, log, mutations, null_and_delay, suite
+from tests.soak import (
+    alike,
+    asan,
+    fuzz,
+    hog,
+    kills,
+    link,
+    log,
+    map,
+    mutations,
+    null_and_delay,
+    suite,
+)
 
 SERIES: dict[str, Callable[..., None]] = {
     "asan": asan.run,
@@ -14,6 +26,7 @@ SERIES: dict[str, Callable[..., None]] = {
     "link-mutations": mutations.link,
     "log": log.run,
     "log-mutations": mutations.log,
+    "map": map.run,
     "verdicts": null_and_delay.run,
     "alike": alike.run,
     "hog": hog.run,
@@ -39,6 +52,7 @@ parser.add_argument(
 parser.add_argument(
     "--operations", type=int, default=1_000_000, help="link: operations that are compared"
 )
+parser.add_argument("--minutes", type=float, default=20, help="map: length of the churn")
 parser.add_argument("--tries", type=int, default=10, help="verdicts: tries of each plan")
 parser.add_argument("--experiments", type=int, default=100, help="alike: experiments")
 parser.add_argument("--hogs", type=int, default=10, help="hog: experiments of each kind")
@@ -55,6 +69,7 @@ numbers: dict[str, tuple[object, ...]] = {
     "link-mutations": (options.mutations,),
     "log": (options.log_kills,),
     "log-mutations": (options.mutations,),
+    "map": (options.minutes,),
     "verdicts": (options.tries,),
     "alike": (options.experiments,),
     "hog": (options.hogs,),
