@@ -210,3 +210,19 @@ def test_directions_without_a_listener_are_guessed_from_ports(
         ("shop", "server", "guessed"),
     }
     assert [(edge["found"], edge["bytes_sent"]) for edge in edges] == [(1, 700)] * 2
+
+
+def test_errors_without_room_are_counted_as_lost(hosts: Hosts, program: Program) -> None:
+    """The kernel has room for 4,096 numbers of errors by edge and reason."""
+    client = hosts[0].start(program("browser"))
+    count = 4500
+    with Tracing() as tracing:
+        client.ask("refused_ports", SERVER["4"], 20_000, count)
+        found = tracing.stop()
+    edges = [edge for edge in found["edges"] if edge["netns"] == hosts[0].netns]
+    failed = [edge["failed"] for edge in edges if edge["failed"]]
+    assert all(one == {"ECONNREFUSED": 1} for one in failed)
+    lost = found["completeness"]["lost_errors"]
+    assert not found["complete"]
+    # Other programs of this machine may have lost some, too.
+    assert count - 4096 <= count - len(failed) <= lost
