@@ -86,13 +86,15 @@ def measured(setup: Setup, run: Run) -> Measured:
                 return Measured(run, finished(setup, running))
         if run.method in PEERS:
             with (
-                watching(run.method, network, folder, setup.seconds) as peer,
+                watching(run.method, network, folder) as peer,
                 sending(network, load, folder, sent) as running,
             ):
                 time.sleep(LEAD_S)
-                share = peer()
+                share = peer.share(setup.seconds)
                 running.check()
-                return Measured(run, finished(setup, running), 100 * share)
+                done = finished(setup, running)
+                found = peer.found(expected(done.services))
+                return Measured(run, done, 100 * share, shares=found)
         if run.tracer_first:
             with (
                 tracing(run.method, folder, limit) as tracer,

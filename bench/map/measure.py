@@ -15,9 +15,10 @@ from tempfile import TemporaryDirectory
 
 from bench.cases import Case, publish
 from bench.map.cells import METHODS, UNTRACED, Cell, Measured, Run, Setup
-from bench.map.load import Load
+from bench.map.first_screen import first_screens
+from bench.map.load import CellError, Load
 from bench.map.network import network
-from bench.map.peers import PEERS
+from bench.map.peers import OF_UDP, PEERS
 from bench.map.series import Failed, Series
 
 RATE_STEP = 5_000
@@ -48,6 +49,8 @@ class Plan:
     edges: tuple[int, ...]
     compared: tuple[str, ...]
     """Figures that have the other methods, too."""
+    screens: int
+    """Starts of the live view."""
 
 
 FULL = Plan(
@@ -60,6 +63,7 @@ FULL = Plan(
     sockets=(1, 1_000, 10_000, 100_000),
     edges=(10, 1_000, 10_000),
     compared=FIGURES,
+    screens=20,
 )
 QUICK = Plan(
     limit_s=5 * 60,
@@ -71,6 +75,7 @@ QUICK = Plan(
     sockets=(1_000,),
     edges=(1_000,),
     compared=FIGURES[:1],
+    screens=5,
 )
 
 
@@ -85,15 +90,22 @@ def run(quick: bool) -> bool:
         series = Series(Setup(ends, Path(name), plan.judged_s), plan.limit_s)
         for cell in [*figures(plan, series), *curves(plan)]:
             of_cell(plan, series, cell)
-        for kind, peer in product(KINDS[:2], PEERS):
-            cell = Cell(kind, plan.rates[0], of_kind(kind, plan.rates[0]))
-            series.measure(Run(cell, peer), plan.other_s)
+        for kind, peer in product(KINDS, PEERS):
+            if kind != "udp" or peer in OF_UDP:
+                cell = Cell(kind, plan.rates[0], of_kind(kind, plan.rates[0]))
+                series.measure(Run(cell, peer), plan.other_s)
+        failures = [*missing(series.failures)]
+        first = []
+        try:
+            screens = first_screens(plan.screens)
+            first.append(Case("first-screen", METHODS[0], "", "s", screens))
+        except CellError as error:
+            failures.append(f"- first screen: no result: {error}")
     results = series.results
-    top = {
-        kind: max((measured.run.cell.x for measured in of(results, kind)), default=0)
-        for kind in KINDS
-    }
-    highest = ", ".join(f"{kind} {rate:,}" for kind, rate in top.items())
+    top = {kind: highest(of(results, kind)) for kind in KINDS}
+    rates = ", ".join(
+        f"{kind} {max((o.done.rate for o in one), default=0):,.0f}" for kind, one in top.items()
+    )
     about = (
         f"Messages of 64 bytes and their echo between two network namespaces, server and client on"
         f" a CPU each; all edges are printed every second. Both ends are traced. Windows of"
@@ -102,19 +114,22 @@ def run(quick: bool) -> bool:
         f" most {plan.limit_s / 60:.0f} minutes; the order is random within a cell. The tracer"
         " starts before the load and, separately, after it; for sockets and edges only after it,"
         " for other methods and programs only before it. Highest round trips/s here:"
-        f" {highest} (asked: {plan.rates[-1]:,}). Persistent TCP has five round trips/s a"
+        f" {rates} (asked: {plan.rates[-1]:,}). Persistent TCP has five round trips/s a"
         " connection, UDP a new socket for each. Services share"
         f" {SERVICES_RATE:,} short connections/s, sockets and edges {CURVES_RATE:,} round trips/s;"
         " an edge is counted at each end. Process: CPU time of the program, in % of a core; total:"
         " with BPF programs that run outside of it, which for programs other than tare-map are"
         " not counted. Programs: run time of these per round trip at one end. Latency: what the"
         " client saw, median. Edges, connections and bytes are in % of what the load generator"
-        " did; lost: updates that the map itself reports as missing. Cases are over all cells of a"
-        " figure with `--method bundle`; total is at the highest rate."
+        " did, for other programs, too: ss lists sockets once a second, conntrack and bpftrace"
+        " print each connection that begins; lost: updates that the map itself reports as missing."
+        " Cases are over all cells of a figure with `--method bundle`; total is in the cell with"
+        " the highest rate that was measured. First screen: from the start of `tare map` on a"
+        " terminal until it shows a connection that was open before."
     )
     command = f"{'BENCH=quick ' if quick else ''}make bench-map"
-    more = "\n".join([table(results), "", *missing(series.failures)])
-    return publish("map", [*cases(results, series.failures)], command, about, more)
+    more = "\n".join([table(results), "", *failures])
+    return publish("map", [*cases(results, series.failures), *first], command, about, more)
 
 
 def figures(plan: Plan, series: Series) -> Iterator[Cell]:
@@ -179,39 +194,38 @@ def when(tracer_first: bool) -> str:
 
 def of(results: Sequence[Measured], figure: str, method: str = METHODS[0]) -> list[Measured]:
     """One line of a figure."""
-    return [
-        measured
-        for measured in results
-        if (measured.run.cell.figure, measured.run.method) == (figure, method)
-    ]
+    return [one for one in results if (one.run.cell.figure, one.run.method) == (figure, method)]
+
+
+def highest(found: Sequence[Measured]) -> list[Measured]:
+    """Of the cell with the highest rate that was measured, which may not be the highest rate that
+    was asked for."""
+    top = max(found, key=lambda one: one.done.rate, default=None)
+    return [one for one in found if top and one.run.cell == top.run.cell]
 
 
 def cases(results: Sequence[Measured], failures: Sequence[Failed]) -> Iterator[Case]:
     """Of the default method, a value for each cell."""
     subject = METHODS[0]
-    judged = [failure for failure in failures if is_judged(failure.run)]
+    judged = [one for one in failures if is_judged(one.run)]
     yield Case("runs-failed", subject, "", "runs", [len(judged)])
     for figure in (*FIGURES, *CURVES):
         found = of(results, figure)
         if not found:
             continue
-        alone = {
-            measured.run.cell.x: measured.done.latency_us
-            for measured in of(results, figure, UNTRACED)
-        }
-        top = max(measured.run.cell.x for measured in found)
+        alone = {one.run.cell.x: one.done.latency_us for one in of(results, figure, UNTRACED)}
         core = "% of a core"
-        yield Case(f"{figure}-process", subject, "", core, [measured.process for measured in found])
-        at_top = [measured.total for measured in found if measured.run.cell.x == top]
-        yield Case(f"{figure}-total", subject, "", core, at_top)
-        programs = [measured.round_trip_us for measured in found]
+        yield Case(f"{figure}-process", subject, "", core, [one.process for one in found])
+        at_top = highest(found) if figure in KINDS else most(found)
+        yield Case(f"{figure}-total", subject, "", core, [one.total for one in at_top])
+        programs = [one.round_trip_us for one in found]
         yield Case(f"{figure}-programs", subject, "", "µs a round trip", programs)
-        pairs = [measured for measured in found if measured.run.cell.x in alone]
+        pairs = [one for one in found if one.run.cell.x in alone]
         if pairs:
-            latencies = [measured.done.latency_us for measured in pairs]
-            without = [alone[measured.run.cell.x] for measured in pairs]
+            latencies = [one.done.latency_us for one in pairs]
+            without = [alone[one.run.cell.x] for one in pairs]
             yield Case(f"{figure}-latency", subject, "no tracer", "µs", latencies, without)
-        shares = [measured.shares for measured in found if measured.shares]
+        shares = [one.shares for one in found if one.shares]
         kinds = {
             "edges": [share.edges for share in shares],
             "connections": [n for share in shares if (n := share.connections) is not None],
@@ -220,7 +234,13 @@ def cases(results: Sequence[Measured], failures: Sequence[Failed]) -> Iterator[C
         for kind, values in kinds.items():
             if values:
                 yield Case(f"{figure}-{kind}-found", subject, "", "%", values)
-        yield Case(f"{figure}-lost", subject, "", "updates", [measured.lost for measured in found])
+        yield Case(f"{figure}-lost", subject, "", "updates", [one.lost for one in found])
+
+
+def most(found: Sequence[Measured]) -> list[Measured]:
+    """Of the cell with the most services, sockets or edges."""
+    top = max(one.run.cell.x for one in found)
+    return [one for one in found if one.run.cell.x == top]
 
 
 def is_judged(run: Run) -> bool:
@@ -230,9 +250,9 @@ def is_judged(run: Run) -> bool:
 
 def missing(failures: Sequence[Failed]) -> Iterator[str]:
     """A line for each measurement without a result."""
-    for failure in failures:
-        cell = failure.run.cell
-        yield f"- {cell.figure}, {cell.x}, {failure.run.method}: no result: {failure.reason}"
+    for one in failures:
+        cell = one.run.cell
+        yield f"- {cell.figure}, {cell.x}, {one.run.method}: no result: {one.reason}"
 
 
 def table(results: Sequence[Measured]) -> str:
@@ -244,35 +264,31 @@ def table(results: Sequence[Measured]) -> str:
     ]
     order = [UNTRACED, *METHODS, *PEERS]
     key = [*FIGURES, *CURVES]
-    for measured in sorted(
+    for one in sorted(
         results,
-        key=lambda measured: (
-            key.index(measured.run.cell.figure),
-            measured.run.cell.x,
-            order.index(measured.run.method),
-            not measured.run.tracer_first,
+        key=lambda one: (
+            key.index(one.run.cell.figure),
+            one.run.cell.x,
+            order.index(one.run.method),
+            not one.run.tracer_first,
         ),
     ):
-        cells = [measured.run.cell.figure, f"{measured.run.cell.x}", measured.run.method]
-        measures = [
-            f"{measured.process:.3g}",
-            f"{measured.total:.3g}",
-            f"{measured.round_trip_us:.3g}",
-        ]
-        rate, latency = f"{measured.done.rate:.0f}", f"{measured.done.latency_us:.4g}"
-        errors = f"{measured.done.errors}"
-        if measured.shares is None:
-            process = measures[0] if measured.run.method in PEERS else "-"
-            cells += ["-", rate, errors, process, "-", "-", latency, *["-"] * 4]
+        cells = [one.run.cell.figure, f"{one.run.cell.x}", one.run.method]
+        measures = [f"{one.process:.3g}", f"{one.total:.3g}", f"{one.round_trip_us:.3g}"]
+        rate, latency = f"{one.done.rate:.0f}", f"{one.done.latency_us:.4g}"
+        errors = f"{one.done.errors}"
+        shares = (one.shares.edges, one.shares.connections, one.shares.bytes) if one.shares else ()
+        found = ["-" if share is None else f"{share:.6g}" for share in shares] or ["-"] * 3
+        if one.run.method in METHODS:
+            cells += [when(one.run.tracer_first), rate, errors, *measures, latency, *found]
+            cells.append(f"{one.lost}")
         else:
-            shares = [measured.shares.edges, measured.shares.connections, measured.shares.bytes]
-            found = ["-" if share is None else f"{share:.6g}" for share in shares]
-            cells += [when(measured.run.tracer_first), rate, errors, *measures, latency, *found]
-            cells.append(f"{measured.lost}")
+            process = measures[0] if one.run.method in PEERS else "-"
+            cells += ["-", rate, errors, process, "-", "-", latency, *found, "-"]
         lines.append(f"| {' | '.join(cells)} |")
     bundled = [
-        f"{1 - measured.run.cell.x / SERVICES_RATE:.2f} ({measured.run.cell.x})"
-        for measured in of(results, "services", UNTRACED)
+        f"{1 - one.run.cell.x / SERVICES_RATE:.2f} ({one.run.cell.x})"
+        for one in of(results, "services", UNTRACED)
     ]
     rate = (
         f"Bundling rate R = 1 - B/T of the services, T connections a second: {', '.join(bundled)}."

@@ -69,5 +69,5 @@ def test_program_that_is_not_installed_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(CellError, match="ss is not installed"), watching("ss", ENDS, tmp_path, 1):
+    with pytest.raises(CellError, match="ss is not installed"), watching("ss", ENDS, tmp_path):
         pass

@@ -17,7 +17,14 @@ from bench.map.load import CellError, wait_for
 from tare.native import native
 
 MAP = native("bin", "tare-map")
-BY_TRACER = ("drain", "drain_namespace", "find_connections", "find_listeners")
+BY_TRACER = (
+    "count_open",
+    "count_open_in_namespace",
+    "drain",
+    "drain_namespace",
+    "find_connections",
+    "find_listeners",
+)
 """Programs that run inside the tracer's system calls: their time is in its CPU time."""
 END_S = 30
 

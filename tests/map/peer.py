@@ -2,9 +2,11 @@
 """A client and a server over TCP and UDP that does what its standard input says, a line a time."""
 
 import contextlib
+import errno
 import platform
 import signal
 import socket
+import struct
 import sys
 import threading
 import time
@@ -98,6 +100,67 @@ def refused(address: str, port: str) -> str:
     except OSError as error:
         return type(error).__name__
     return "connected"
+
+
+def refused_ports(address: str, first: str, count: str) -> str:
+    """The same at many ports."""
+    for port in range(int(first), int(first) + int(count)):
+        assert refused(address, str(port)) == "ConnectionRefusedError"
+    return "done"
+
+
+def connect_without_answer(name: str, address: str, port: str) -> str:
+    """Begins a connect, and does not wait."""
+    client = socket.socket(family_of(address))
+    client.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        client.connect((address, int(port)))
+        return "connected"
+    KEPT[name] = client
+    return "waiting"
+
+
+def begin_exchange(name: str, size: str) -> str:
+    """As `exchange`, in a thread; `join` waits for its end."""
+    THREADS[name] = threading.Thread(target=exchange_on, args=(KEPT[name], int(size)))
+    THREADS[name].start()
+    return "begun"
+
+
+def reset(name: str) -> str:
+    """Closes with a RST."""
+    connection = KEPT.pop(name)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
+    return "closed"
+
+
+def time_out(name: str) -> str:
+    """Sends without an answer, until the kernel gives the connection up; prints the reason."""
+    connection = KEPT[name]
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 50)
+    connection.sendall(b"x")
+    try:
+        connection.recv(1)
+    except OSError as error:
+        return type(error).__name__
+    return "answered"
+
+
+def connect_datagrams(name: str, address: str, port: str) -> str:
+    """A UDP socket with a peer."""
+    KEPT[name] = socket.socket(family_of(address), socket.SOCK_DGRAM)
+    KEPT[name].connect((address, int(port)))
+    return "connected"
+
+
+def failed_send(name: str, size: str) -> str:
+    """Prints why nothing is sent."""
+    try:
+        KEPT[name].send(b"x" * int(size))
+    except OSError as error:
+        return errno.errorcode[error.errno or 0]
+    return "sent"
 
 
 def bind(address: str, port: str = "0", how: str = "address", threads: str = "1") -> int:
@@ -228,6 +291,13 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "close": close,
     "short": short,
     "refused": refused,
+    "refused_ports": refused_ports,
+    "connect_without_answer": connect_without_answer,
+    "begin_exchange": begin_exchange,
+    "reset": reset,
+    "time_out": time_out,
+    "connect_datagrams": connect_datagrams,
+    "failed_send": failed_send,
     "bind": bind,
     "datagrams": datagrams,
     "datagrams_elsewhere": datagrams_elsewhere,

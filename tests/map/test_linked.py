@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Edges of connections whose bytes `tare link` carries: the kernel does not count those."""
 
+import csv
 import json
+import re
 import subprocess
 from typing import Any
 
@@ -40,4 +42,32 @@ def test_bytes_of_linked_connections_are_unknown() -> None:
             edges, table = traced(port, *options)
             assert [edge["linked"] for edge in edges] == [True, True]
             assert table.count("linked") == 4
+        command = [native("bin", "tare-map"), "--duration", "100ms"]
+        for option, check in CHECKS.items():
+            text = subprocess.check_output([*command, option], text=True, timeout=SECONDS)
+            check(text, port)
         program.stdin.close()
+
+
+def check_csv(text: str, port: int) -> None:
+    rows = [row for row in csv.DictReader(text.splitlines()) if row["port"] == str(port)]
+    assert [row["role"] for row in rows] in (["client", "server"], ["server", "client"])
+    for row in rows:
+        assert row["linked"] == "true"
+        assert row["active"] == "1"
+        # Unknown, and not 0.
+        columns = ("bytes_sent", "bytes_received", "packets_sent", "packets_received")
+        assert [row[name] for name in columns] == [""] * 4
+
+
+def check_dot(text: str, port: int) -> None:
+    (label,) = re.findall(rf'^  n(\d+) -> n\1 \[label="tcp {port}(.*)"\];$', text, re.M)
+    assert label[1] == ", linked"
+
+
+def check_mermaid(text: str, port: int) -> None:
+    (label,) = re.findall(rf'^  n(\d+) -->\|"tcp {port}(.*)"\| n\1$', text, re.M)
+    assert label[1] == ", linked"
+
+
+CHECKS = {"--csv": check_csv, "--dot": check_dot, "--mermaid": check_mermaid}

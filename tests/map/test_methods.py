@@ -24,43 +24,52 @@ STREAM = ["--method", "stream"]
 STREAM_ALL = [*STREAM, "--events", "all"]
 
 
+def ends(version: str) -> tuple[str, str]:
+    """The family of the addresses in edges, and the address that the server listens on."""
+    return ("4", "::") if version == "mapped" else (version, SERVER[version])
+
+
 def addresses(edge: Edge) -> tuple[str, str, str]:
     return edge["program"], edge["local"], edge["peer"]
 
 
+@pytest.mark.parametrize("version", ["4", "6", "mapped"])
 @pytest.mark.parametrize("options", [AGGREGATE, STREAM_ALL], ids=["aggregate", "stream"])
 def test_short_connections_are_one_exact_edge_at_each_end(
-    hosts: Hosts, program: Program, options: list[str]
+    hosts: Hosts, program: Program, version: str, options: list[str]
 ) -> None:
     server = hosts[1].start(program("shop"))
     client = hosts[0].start(program("browser"))
+    family, address = ends(version)
     with Tracing(*options) as tracing:
-        port = int(server.ask("listen", SERVER["4"]))
-        client.ask("short", SERVER["4"], port, 50, 1000)
+        port = int(server.ask("listen", address))
+        client.ask("short", SERVER[family], port, 50, 1000)
         wait_for(lambda: all_closed(hosts))
         found = tracing.stop()
     assert found["method"] == options[1]
     assert found["complete"]
-    (client_edge,), (server_edge,) = of_port(found, port, "client"), of_port(found, port, "server")
-    for edge in (client_edge, server_edge):
+    (one,), (other,) = of_port(found, port, "client"), of_port(found, port, "server")
+    for edge in (one, other):
         assert (edge["opened"], edge["closed"], edge["active"], edge["found"]) == (50, 50, 0, 0)
         assert (edge["bytes_sent"], edge["bytes_received"]) == (50_000, 50_000)
         assert (edge["protocol"], edge["direction"]) == ("tcp", "observed")
         assert edge["bytes_known"]
         assert edge["failed"] == edge["broken"] == {}
-    assert addresses(client_edge) == ("browser", CLIENT["4"], SERVER["4"])
-    assert addresses(server_edge) == ("shop", SERVER["4"], CLIENT["4"])
-    assert (client_edge["pid"], server_edge["pid"]) == (client.pid, server.pid)
+    assert addresses(one) == ("browser", CLIENT[family], SERVER[family])
+    assert addresses(other) == ("shop", SERVER[family], CLIENT[family])
+    assert (one["pid"], other["pid"]) == (client.pid, server.pid)
 
 
+@pytest.mark.parametrize("version", ["4", "6", "mapped"])
 @pytest.mark.parametrize("options", [AGGREGATE, STREAM_ALL], ids=["aggregate", "stream"])
 def test_connection_older_than_the_tracer_is_found(
-    hosts: Hosts, program: Program, options: list[str]
+    hosts: Hosts, program: Program, version: str, options: list[str]
 ) -> None:
     server = hosts[1].start(program("shop"))
     client = hosts[0].start(program("browser"))
-    port = int(server.ask("listen", SERVER["4"]))
-    client.ask("open", "old", SERVER["4"], port)
+    family, address = ends(version)
+    port = int(server.ask("listen", address))
+    client.ask("open", "old", SERVER[family], port)
     client.ask("exchange", "old", 5000)
     with Tracing(*options) as tracing:
         client.ask("exchange", "old", 300)
@@ -71,6 +80,8 @@ def test_connection_older_than_the_tracer_is_found(
         assert (edge["found"], edge["opened"], edge["active"]) == (1, 0, 1)
         assert (edge["bytes_sent"], edge["bytes_received"]) == (600, 600)
         assert edge["direction"] == "listener"
+        local, peer = (CLIENT, SERVER) if role == "client" else (SERVER, CLIENT)
+        assert (edge["local"], edge["peer"]) == (local[family], peer[family])
 
 
 def test_stream_of_set_ups_says_that_bytes_are_unknown(hosts: Hosts, program: Program) -> None:
@@ -86,20 +97,23 @@ def test_stream_of_set_ups_says_that_bytes_are_unknown(hosts: Hosts, program: Pr
         assert (edge["opened"], edge["bytes_sent"], edge["bytes_known"]) == (50, 0, False)
 
 
+@pytest.mark.parametrize("version", ["4", "6", "mapped"])
 @pytest.mark.parametrize("options", [AGGREGATE, STREAM], ids=["aggregate", "stream"])
 def test_datagrams_are_one_exact_edge_at_each_end(
-    hosts: Hosts, program: Program, options: list[str]
+    hosts: Hosts, program: Program, version: str, options: list[str]
 ) -> None:
     server = hosts[1].start(program("resolver"))
     client = hosts[0].start(program("browser"))
+    family, address = ends(version)
     with Tracing(*options) as tracing:
-        port = int(server.ask("bind", SERVER["4"], 5355))
+        port = int(server.ask("bind", address, 5355))
         for how in ("connected", "unconnected"):
-            client.ask("datagrams", how, SERVER["4"], port, 10, 100)
+            client.ask("datagrams", how, SERVER[family], port, 10, 100)
         found = tracing.stop()
     edges = [edge for edge in of_port(found, port) if edge["program"] in ("resolver", "browser")]
     # A client that is not connected has no local address of its own.
     assert sum(edge["role"] == "client" for edge in edges) == 2
+    assert {edge["peer"] for edge in edges} == {CLIENT[family], SERVER[family]}
     for role in ("client", "server"):
         of_role = [edge for edge in edges if edge["role"] == role]
         assert sum(edge["bytes_sent"] for edge in of_role) == 2000
@@ -200,11 +214,9 @@ ctypes.CDLL(None).pthread_exit(None)
 def test_a_program_whose_first_thread_has_exited_has_its_connections(method: str) -> None:
     """Its folder in /proc shows no descriptors."""
     pipe = subprocess.PIPE
-    with subprocess.Popen(
-        ["python3", "-c", HEADLESS], stdin=pipe, stdout=pipe, text=True
-    ) as process:
-        assert process.stdout is not None
-        port = int(process.stdout.readline())
+    with subprocess.Popen(["python3", "-c", HEADLESS], stdin=pipe, stdout=pipe, text=True) as one:
+        assert one.stdout is not None
+        port = int(one.stdout.readline())
         with Tracing("--method", method) as tracing:
             found = tracing.stop()
     edges = {edge["role"]: (edge["program"], edge["pid"]) for edge in of_port(found, port)}
@@ -212,7 +224,7 @@ def test_a_program_whose_first_thread_has_exited_has_its_connections(method: str
     names = {name for name, _ in edges.values()}
     assert len(names) == 1
     assert names.pop().startswith("python3")
-    assert {pid for _, pid in edges.values()} == {process.pid}
+    assert {pid for _, pid in edges.values()} == {one.pid}
 
 
 def test_kernel_without_btf_is_polled() -> None:

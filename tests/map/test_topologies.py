@@ -17,6 +17,13 @@ Counts = dict[tuple[str, str, str, str, int], int]
 
 V4, V6 = "10.98.0.{}", "fd98::{}"
 
+METHODS: dict[str, list[str]] = {
+    "bundle": [],
+    "aggregate": ["--method", "aggregate", "--interval", "50ms"],
+    "stream": ["--method", "stream", "--events", "all"],
+}
+by_each_method = pytest.mark.parametrize("options", METHODS.values(), ids=METHODS)
+
 
 def edges_of(found: dict[str, Any], hosts: Sequence[Host]) -> list[Edge]:
     numbers = {host.netns for host in hosts}
@@ -37,57 +44,64 @@ def all_closed(hosts: Sequence[Host]) -> bool:
     return not any(host.open_sockets() for host in hosts)
 
 
+@by_each_method
 @pytest.mark.parametrize(
     ("bridged", "address"), [("46", V4), ("46", V6), ("6", V6)], indirect=["bridged"],
     ids=["ipv4", "ipv6", "ipv6 only"],
 )  # fmt: skip
 def test_clients_on_a_bridge_have_an_edge_each(
-    bridged: list[Host], program: Program, address: str
+    bridged: list[Host], program: Program, address: str, options: list[str]
 ) -> None:
     shop, *clients = bridged
-    server, first, second = (address.format(number) for number in (1, 2, 3))
-    with Tracing() as tracing:
-        port = int(shop.start(program("shop")).ask("listen", server))
+    one, two, three = (address.format(number) for number in (1, 2, 3))
+    with Tracing(*options) as tracing:
+        port = int(shop.start(program("shop")).ask("listen", one))
         for number, host in enumerate(clients, 1):
-            host.start(program("browser")).ask("short", server, port, 10 * number, 100)
+            host.start(program("browser")).ask("short", one, port, 10 * number, 100)
         wait_for(lambda: all_closed(bridged))
         found = tracing.stop()
     edges = edges_of(found, bridged)
     assert connections(edges) == {
-        ("browser", "client", first, server, port): 10,
-        ("browser", "client", second, server, port): 20,
-        ("shop", "server", server, first, port): 10,
-        ("shop", "server", server, second, port): 20,
+        ("browser", "client", two, one, port): 10,
+        ("browser", "client", three, one, port): 20,
+        ("shop", "server", one, two, port): 10,
+        ("shop", "server", one, three, port): 20,
     }
     assert {edge["direction"] for edge in edges} == {"observed"}
     assert {edge["bytes_sent"] for edge in edges} == {1000, 2000}
 
 
-def test_server_that_is_a_client_has_both_edges(bridged: list[Host], program: Program) -> None:
+@by_each_method
+def test_server_that_is_a_client_has_both_edges(
+    bridged: list[Host], program: Program, options: list[str]
+) -> None:
     browser, gateway, shop = (
         host.start(program(name))
         for host, name in zip(bridged, ("browser", "gateway", "shop"), strict=True)
     )
-    browser_ip, gateway_ip, shop_ip = (V4.format(number) for number in (1, 2, 3))
-    with Tracing() as tracing:
-        front, back = int(gateway.ask("listen", gateway_ip)), int(shop.ask("listen", shop_ip))
-        browser.ask("short", gateway_ip, front, 5, 10)
-        gateway.ask("short", shop_ip, back, 7, 10)
+    one, two, three = (V4.format(number) for number in (1, 2, 3))
+    with Tracing(*options) as tracing:
+        front, back = int(gateway.ask("listen", two)), int(shop.ask("listen", three))
+        browser.ask("short", two, front, 5, 10)
+        gateway.ask("short", three, back, 7, 10)
         wait_for(lambda: all_closed(bridged))
         found = tracing.stop()
     edges = edges_of(found, bridged)
     assert connections(edges) == {
-        ("browser", "client", browser_ip, gateway_ip, front): 5,
-        ("gateway", "server", gateway_ip, browser_ip, front): 5,
-        ("gateway", "client", gateway_ip, shop_ip, back): 7,
-        ("shop", "server", shop_ip, gateway_ip, back): 7,
+        ("browser", "client", one, two, front): 5,
+        ("gateway", "server", two, one, front): 5,
+        ("gateway", "client", two, three, back): 7,
+        ("shop", "server", three, two, back): 7,
     }
     assert {edge["direction"] for edge in edges} == {"observed"}
 
 
-def test_services_that_share_a_port_are_both_listed(hosts: Hosts, program: Program) -> None:
+@by_each_method
+def test_services_that_share_a_port_are_both_listed(
+    hosts: Hosts, program: Program, options: list[str]
+) -> None:
     client = hosts[0].start(program("browser"))
-    with Tracing() as tracing:
+    with Tracing(*options) as tracing:
         port = 0
         for name in ("shop", "bank"):
             server = hosts[1].start(program(name))
@@ -102,9 +116,10 @@ def test_services_that_share_a_port_are_both_listed(hosts: Hosts, program: Progr
     assert sum(counts.values()) == 100
 
 
+@by_each_method
 @pytest.mark.parametrize("is_older", [False, True], ids=["seen", "older than the tracer"])
 def test_port_that_another_service_uses_again_has_an_edge_for_each(
-    hosts: Hosts, program: Program, is_older: bool
+    hosts: Hosts, program: Program, is_older: bool, options: list[str]
 ) -> None:
     shop, bank = (hosts[1].start(program(name)) for name in ("shop", "bank"))
     client = hosts[0].start(program("browser"))
@@ -120,7 +135,7 @@ def test_port_that_another_service_uses_again_has_an_edge_for_each(
 
     if is_older:
         port = change_service()
-    with Tracing() as tracing:
+    with Tracing(*options) as tracing:
         if not is_older:
             port = change_service()
         for number in range(5):
@@ -136,13 +151,14 @@ def test_port_that_another_service_uses_again_has_an_edge_for_each(
     assert "guessed" not in {edge["direction"] for edge in edges}
 
 
+@by_each_method
 @pytest.mark.exhaustive
 def test_ten_thousand_short_connections_between_two_readings_are_counted(
-    hosts: Hosts, program: Program
+    hosts: Hosts, program: Program, options: list[str]
 ) -> None:
     server = hosts[1].start(program("shop"))
     client = hosts[0].start(program("browser"))
-    with Tracing() as tracing:
+    with Tracing(*options) as tracing:
         port = int(server.ask("listen", "10.99.0.2"))
         client.ask("short", "10.99.0.2", port, 10_000, 64)
         wait_for(lambda: all_closed(hosts))
@@ -159,10 +175,11 @@ def test_ten_thousand_short_connections_between_two_readings_are_counted(
         )  # fmt: skip
 
 
+@by_each_method
 def test_name_server_is_the_server_of_clients_that_bind_no_port(
-    hosts: Hosts, program: Program
+    hosts: Hosts, program: Program, options: list[str]
 ) -> None:
-    with Tracing() as tracing:
+    with Tracing(*options) as tracing:
         resolver = hosts[1].start(program("resolver"))
         resolver.ask("bind", "10.99.0.2", 53)
         for name, how in (("browser", "connected"), ("crawler", "unconnected")):
@@ -180,11 +197,12 @@ def test_name_server_is_the_server_of_clients_that_bind_no_port(
         assert edge["direction"] != "guessed"
 
 
+@by_each_method
 def test_threads_of_a_server_that_share_a_socket_have_exact_edges(
-    bridged: list[Host], program: Program
+    bridged: list[Host], program: Program, options: list[str]
 ) -> None:
     resolver, *clients = bridged
-    with Tracing() as tracing:
+    with Tracing(*options) as tracing:
         resolver.start(program("resolver")).ask("bind", V4.format(1), 5360, "address", 4)
         programs = [host.start(program("browser")) for host in clients]
         words = ("datagrams", "connected", V4.format(1), 5360)
@@ -200,8 +218,9 @@ def test_threads_of_a_server_that_share_a_socket_have_exact_edges(
     assert counts == {V4.format(2): (300, 300), V4.format(3): (400, 400)}
 
 
+@by_each_method
 def test_directions_are_known_where_two_listeners_share_a_port(
-    hosts: Hosts, program: Program
+    hosts: Hosts, program: Program, options: list[str]
 ) -> None:
     """One has a backlog, the other has none."""
     server = hosts[1].start(program("shop"))
@@ -210,33 +229,34 @@ def test_directions_are_known_where_two_listeners_share_a_port(
     ends = [("10.99.0.1", "10.99.0.2"), ("fd99::1", "fd99::2")]
     for number, pairs in enumerate([ends, ends[::-1]] * 2):
         port = 0
-        for (source, target), backlog in zip(
-            pairs, (0, 64) if number < 2 else (64, 0), strict=True
-        ):
-            port = int(server.ask("listen", target, port, backlog))
-            client.ask("open", f"{number}-{source}", target, port)
-            client.ask("exchange", f"{number}-{source}", 10)
-            expected["browser", "client", source, target, port] = 1
-            expected["shop", "server", target, source, port] = 1
-    with Tracing() as tracing:
+        for (one, two), backlog in zip(pairs, (0, 64) if number < 2 else (64, 0), strict=True):
+            port = int(server.ask("listen", two, port, backlog))
+            client.ask("open", f"{number}-{one}", two, port)
+            client.ask("exchange", f"{number}-{one}", 10)
+            expected["browser", "client", one, two, port] = 1
+            expected["shop", "server", two, one, port] = 1
+    with Tracing(*options) as tracing:
         found = tracing.stop()
     assert connections(edges_of(found, hosts)) == expected
 
 
-def test_directions_of_older_connections_are_not_guessed(hosts: Hosts, program: Program) -> None:
+@by_each_method
+def test_directions_of_older_connections_are_not_guessed(
+    hosts: Hosts, program: Program, options: list[str]
+) -> None:
     server = hosts[1].start(program("shop"))
     client = hosts[0].start(program("browser"))
     expected: Counts = {}
     for number in range(40):
-        source, target = (("10.99.0.1", "10.99.0.2"), ("fd99::1", "fd99::2"))[number % 2]
+        one, two = (("10.99.0.1", "10.99.0.2"), ("fd99::1", "fd99::2"))[number % 2]
         # A listener's backlog is how an accepted connection is told from a client's.
-        port = int(server.ask("listen", target, 0, 64 if number % 4 < 2 else 0))
+        port = int(server.ask("listen", two, 0, 64 if number % 4 < 2 else 0))
         for connection in range(2):
-            client.ask("open", f"{number}-{connection}", target, port)
+            client.ask("open", f"{number}-{connection}", two, port)
             client.ask("exchange", f"{number}-{connection}", 10)
-        expected["browser", "client", source, target, port] = 2
-        expected["shop", "server", target, source, port] = 2
-    with Tracing() as tracing:
+        expected["browser", "client", one, two, port] = 2
+        expected["shop", "server", two, one, port] = 2
+    with Tracing(*options) as tracing:
         found = tracing.stop()
     edges = edges_of(found, hosts)
     assert connections(edges) == expected

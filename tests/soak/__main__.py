@@ -14,6 +14,7 @@ from tests.soak import (
     link,
     link_kills,
     log,
+    map,
     mutations,
     null_and_delay,
     suite,
@@ -29,6 +30,7 @@ SERIES: dict[str, Callable[..., None]] = {
     "link-mutations": mutations.link,
     "log": log.run,
     "log-mutations": mutations.log,
+    "map": map.run,
     "verdicts": null_and_delay.run,
     "alike": alike.run,
     "hog": hog.run,
@@ -55,6 +57,7 @@ parser.add_argument(
 parser.add_argument(
     "--operations", type=int, default=1_000_000, help="link: operations that are compared"
 )
+parser.add_argument("--minutes", type=float, default=20, help="map: length of the churn")
 parser.add_argument("--tries", type=int, default=10, help="verdicts: tries of each plan")
 parser.add_argument("--experiments", type=int, default=100, help="alike: experiments")
 parser.add_argument("--hogs", type=int, default=10, help="hog: experiments of each kind")
@@ -73,6 +76,7 @@ numbers: dict[str, tuple[object, ...]] = {
     "link-mutations": (options.mutations,),
     "log": (options.log_kills,),
     "log-mutations": (options.mutations,),
+    "map": (options.minutes,),
     "verdicts": (options.tries,),
     "alike": (options.experiments,),
     "hog": (options.hogs,),
