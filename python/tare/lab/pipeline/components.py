@@ -3,12 +3,12 @@
 
 import os
 import pwd
+import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tare.lab.environments.environment import Environment
 from tare.lab.environments.host import output
 from tare.lab.environments.launch import RunError
 from tare.lab.processes.processes import Process, Processes, StartError
@@ -52,10 +52,14 @@ class Components:
         """`programs` are files by name."""
         self._programs, self.processes, self._cpus = programs, processes, cpus
 
+    def file(self, program: str) -> str:
+        """The file of a program."""
+        return self._programs[program]
+
     def start(
         self,
         program: str,
-        words: Sequence[str],
+        command: Sequence[str],
         *,
         name: str,
         log: Path,
@@ -64,8 +68,6 @@ class Components:
         folder: Path | None = None,
         variables: Mapping[str, str] = {},
         other_user: bool = False,
-        address: str = LOCAL,
-        environment: Environment | None = None,
     ) -> Component:
         """Starts a program, and returns when it is ready.
 
@@ -76,10 +78,11 @@ class Components:
         gone = [] if folder is None else [("rm", "-rf", "--one-file-system", str(folder))]
         made = record(program, unique, gone)
         before = as_other_user() if other_user else []
+        process = None
         try:
             process = self.processes.start(
                 unique,
-                [*before, self._programs[program], *words],
+                [*before, *command],
                 directory=folder or Path("/"),
                 log=log,
                 cpus=self._cpus,
@@ -87,18 +90,15 @@ class Components:
                 grace_s=GRACE_S,
                 undo=made.removal,
             )
-            component = Component(program, process, made, log)
-            wait_until_ready(
-                ready, process, self.processes, address=address, port=port, log=log,
-                environment=environment,
-            )  # fmt: skip
-        except (RunError, StartError) as error:
+            wait_until_ready(ready, process, self.processes, address=LOCAL, port=port, log=log)
+        except BaseException as error:
+            if process is not None:
+                self.processes.stop([process])
             output(made.removal)
-            raise RunError(f"{program}: {error}; its log is {log}") from error
-        except BaseException:
-            output(made.removal)
+            if isinstance(error, RunError | StartError):
+                raise RunError(f"{program}: {error}; its log is {log}") from error
             raise
-        return component
+        return Component(program, process, made, log)
 
     def stop(self, components: Sequence[Component]) -> None:
         """Stops programs, all at once, and deletes their folders."""
@@ -106,20 +106,33 @@ class Components:
         for component in components:
             output(component.record.removal)
 
-    def run(self, program: str, words: Sequence[str]) -> None:
-        """Runs a program to its end. Raises RunError with its complaint if it fails."""
-        output([self._programs[program], *words], named=[program])
 
+def new_folder(
+    name: str, files: Mapping[str, str], data: Sequence[str] = (), *, other_user: bool = False
+) -> Path:
+    """A new folder with files, in which `{dir}` is the folder, and with empty folders for data.
 
-def new_folder(name: str, *, other_user: bool = False) -> Path:
-    """A new folder for a program's data, which `other_user` may enter.
-
-    The result folder has only files of users that are trusted, so this is another folder.
+    With `other_user`, that user may read the files and owns the folders for data. A result has
+    only files of users that are trusted, so this is a folder of tempfile.
     """
     folder = Path(tempfile.mkdtemp(prefix=f"tare-{name}-"))
-    if other_user and os.geteuid() == 0:
-        user = pwd.getpwnam(OTHER_USER)
-        os.chown(folder, user.pw_uid, user.pw_gid)
+    try:
+        folder.chmod(0o711 if other_user else 0o700)
+        for file, text in files.items():
+            path = folder / file
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text.replace("{dir}", str(folder)), encoding="utf-8")
+            if other_user:
+                path.parent.chmod(0o711)
+                path.chmod(0o644)
+        for one in data:
+            (folder / one).mkdir(mode=0o700)
+            if other_user and os.geteuid() == 0:
+                user = pwd.getpwnam(OTHER_USER)
+                os.chown(folder / one, user.pw_uid, user.pw_gid)
+    except BaseException:
+        shutil.rmtree(folder)
+        raise
     return folder
 
 

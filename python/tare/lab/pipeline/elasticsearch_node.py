@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One node of Elasticsearch, with an empty store, on the loopback interface."""
 
-import os
-import pwd
-import shutil
+import json
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,6 @@ from tare.errors import TareError
 from tare.lab.environments.ports import free_port
 from tare.lab.pipeline.components import (
     LOCAL,
-    OTHER_USER,
     Component,
     Components,
     new_folder,
@@ -33,21 +30,17 @@ class ElasticsearchNode:
     def __init__(self, components: Components, log: Path, memory: int) -> None:
         """Starts it with so many MiB of heap. Raises RunError if it does not become ready."""
         http, transport = free_port(LOCAL), free_port(LOCAL)
-        folder = new_folder("elasticsearch", other_user=True)
-        try:
-            _configure(folder, http, transport)
-        except BaseException:
-            shutil.rmtree(folder)
-            raise
+        files = {"config/elasticsearch.yml": _settings(http, transport)}
+        folder = new_folder(ELASTICSEARCH, files, ("data", "logs"), other_user=True)
         self.url = f"http://{LOCAL}:{http}"
         self.component: Component = components.start(
-            ELASTICSEARCH, [], name=ELASTICSEARCH, log=log, port=http, ready=_READY, folder=folder,
+            ELASTICSEARCH, [components.file(ELASTICSEARCH)], name=ELASTICSEARCH, log=log, port=http,
+            ready=_READY, folder=folder, other_user=True,
             variables={
                 "ES_PATH_CONF": str(folder / "config"),
                 "ES_JAVA_OPTS": f"-Xms{memory}m -Xmx{memory}m",
                 "HOME": str(folder),
             },
-            other_user=True,
         )  # fmt: skip
 
     def count(self, index: str) -> int:
@@ -68,15 +61,13 @@ class ElasticsearchNode:
                 http_body(request(self.url, path, method="DELETE"), self.url, SERVER, 1 << 20)
 
 
-def _configure(folder: Path, http: int, transport: int) -> None:
-    """Writes its settings, whose values in JSON are YAML, too."""
-    import json
-
+def _settings(http: int, transport: int) -> str:
+    """Its settings in YAML, of which JSON is a part."""
     settings: dict[str, Any] = {
         "cluster.name": "tare",
         "node.name": "tare",
-        "path.data": str(folder / "data"),
-        "path.logs": str(folder / "logs"),
+        "path.data": "{dir}/data",
+        "path.logs": "{dir}/logs",
         "network.host": LOCAL,
         "http.port": http,
         "transport.port": transport,
@@ -84,11 +75,4 @@ def _configure(folder: Path, http: int, transport: int) -> None:
         # Else it refuses to write if the disk of this machine is 95 % full.
         "cluster.routing.allocation.disk.threshold_enabled": False,
     }
-    config = folder / "config"
-    config.mkdir()
-    lines = (f"{key}: {json.dumps(value)}\n" for key, value in settings.items())
-    (config / "elasticsearch.yml").write_text("".join(lines), encoding="utf-8")
-    if os.geteuid() == 0:
-        user = pwd.getpwnam(OTHER_USER)
-        for path in (config, config / "elasticsearch.yml"):
-            os.chown(path, user.pw_uid, user.pw_gid)
+    return "".join(f"{key}: {json.dumps(value)}\n" for key, value in settings.items())

@@ -81,7 +81,10 @@ class JaegerPrograms:
         options = {**options, "admin.http.host-port": f"{LOCAL}:{admin}"}
         return self.components.start(
             program,
-            [f"--{name}={value}" for name, value in options.items()],
+            [
+                self.components.file(program),
+                *(f"--{name}={value}" for name, value in options.items()),
+            ],
             name=f"{self.topic}-{program}",
             log=log,
             port=admin,

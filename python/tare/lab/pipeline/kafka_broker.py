@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One broker of Kafka, with an empty store, on the loopback interface."""
 
-import shutil
 import time
 import uuid
 from base64 import urlsafe_b64encode
@@ -20,6 +19,10 @@ from tare.lab.pipeline.components import (
 )
 from tare.lab.pipeline.programs import KAFKA_SERVER, KAFKA_STORAGE
 
+SETTINGS = "server.properties"
+_START = """\
+"$0" format --config "$2" --cluster-id "$3" --standalone && exec "$1" "$2"
+"""
 _CLIENT = {"bootstrap_timeout_ms": 1_000 * START_S, "reconnect_backoff_max_ms": 500}
 
 
@@ -29,19 +32,13 @@ class KafkaBroker:
     def __init__(self, components: Components, log: Path, memory: int) -> None:
         """Starts it with so many MiB of heap. Raises RunError if it does not become ready."""
         own, controller = free_port(LOCAL), free_port(LOCAL)
-        folder = new_folder("kafka")
-        try:
-            settings = _configure(folder, own, controller)
-            cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-            format_store = ["format", "--config", str(settings), "--cluster-id", cluster]
-            components.run(KAFKA_STORAGE, [*format_store, "--standalone"])
-        except BaseException:
-            shutil.rmtree(folder)
-            raise
+        folder = new_folder("kafka", {SETTINGS: _settings(own, controller)})
+        cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        programs = (components.file(KAFKA_STORAGE), components.file(KAFKA_SERVER))
         self.address = f"{LOCAL}:{own}"
         self.component: Component = components.start(
-            KAFKA_SERVER, [str(settings)], name="kafka", log=log, port=own, folder=folder,
-            ready=readiness(tcp=True),
+            KAFKA_SERVER, ["sh", "-c", _START, *programs, str(folder / SETTINGS), cluster],
+            name="kafka", log=log, port=own, folder=folder, ready=readiness(tcp=True),
             variables={"KAFKA_HEAP_OPTS": f"-Xms{memory}m -Xmx{memory}m"},
         )  # fmt: skip
 
@@ -103,14 +100,14 @@ class KafkaBroker:
             raise TareError(f"kafka: topic {topic}: {' '.join(str(error).split())}") from error
 
 
-def _configure(folder: Path, own: int, controller: int) -> Path:
+def _settings(own: int, controller: int) -> str:
     settings = {
         "process.roles": "broker,controller",
         "node.id": 1,
         "listeners": f"PLAINTEXT://{LOCAL}:{own},CONTROLLER://{LOCAL}:{controller}",
         "controller.listener.names": "CONTROLLER",
         "controller.quorum.bootstrap.servers": f"{LOCAL}:{controller}",
-        "log.dirs": folder / "store",
+        "log.dirs": "{dir}/store",
         "auto.create.topics.enable": "false",
         "offsets.topic.replication.factor": 1,
         "offsets.topic.num.partitions": 1,
@@ -118,7 +115,4 @@ def _configure(folder: Path, own: int, controller: int) -> Path:
         "transaction.state.log.min.isr": 1,
         "transaction.state.log.replication.factor": 1,
     }
-    file = folder / "server.properties"
-    lines = (f"{key}={value}\n" for key, value in settings.items())
-    file.write_text("".join(lines), encoding="utf-8")
-    return file
+    return "".join(f"{key}={value}\n" for key, value in settings.items())
