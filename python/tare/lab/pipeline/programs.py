@@ -28,9 +28,9 @@ def check(plan: Plan) -> None:
     place = ("collect", "programs" if plan.collect.programs else "pipeline")
     for program, installed_by in INSTALLED_BY.items():
         if program_file(plan.collect, plan.folder, program) is None:
-            where = plan.collect.programs or "PATH"
-            wanted = f"a program {program} in {where}: setup/install-peers {installed_by}"
-            raise refused(plan, place, expected(wanted))
+            where = "a folder with" if plan.collect.programs else "programs, or PATH, with"
+            remedy = f"get it with setup/install-peers {installed_by}"
+            raise refused(plan, place, expected(f"{where} {program}; {remedy}"))
     if os.geteuid() == 0 and find("setpriv") is None:
         wanted = "setpriv to be installed (Elasticsearch refuses root): get util-linux"
         raise refused(plan, ("collect", "pipeline"), expected(wanted))
