@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,7 +31,7 @@ from tare.samples.manifest import Collected
 if TYPE_CHECKING:
     import pyarrow as pa
 
-POLL_S = 0.1
+POLL_S = 0.5
 FORMAT = "jaeger-elasticsearch"
 _numbers = itertools.count(1)
 
@@ -113,7 +113,8 @@ class Delivery:
     def finish(self) -> None:
         """Waits until all spans are stored, or no more arrive, and imports them.
 
-        The services have ended. Raises RunError if a part of the pipeline has failed.
+        The services have ended. No span at all is no error. Raises RunError if a part of the
+        pipeline has failed.
         """
         try:
             broken = self._why_broken()
@@ -124,9 +125,8 @@ class Delivery:
             self._queued = self.pipeline.broker.messages(self.topic)
             self._wait_until_stored()
             broken = broken or self._why_broken()
-            self.pipeline.node.save(self._index, self.file)
-        except InputError:
-            broken = broken or "no span was stored"
+            with suppress(InputError):  # Nothing was stored.
+                self.pipeline.node.save(self._index, self.file)
         except RunError:
             raise
         except TareError as error:

@@ -68,8 +68,8 @@ class CollectedSpans:
         spans = received
         if (delivery := self._deliveries.get(run.number)) and received is not None:
             spans = delivery.spans()
-            if spans is not None:
-                found = delivery.compared(received, spans)
+            none = received.slice(0, 0)
+            found = delivery.compared(received, none if spans is None else spans)
         spans = None if spans is None else _of_load(run.measured, spans)
         answered = run.measured.requests - run.measured.errors
         warnings = [incomplete(run.condition.layers, spans, answered)]
