@@ -169,7 +169,7 @@ class Group:
                 placed.name: self.new_folder(run, placed.name) for placed in (*needed, service)
             }
             run.places.prepare(folders)
-            self.spans.open(run, self.new_folder(run, "+spans"), partial(self.new_log, run))
+            self.spans.open(run, self.new_folder(run, "+spans"), partial(self.empty_log, run))
             start_needed(self.lab, run, needed, folders, partial(self.new_log, run))
             with blamed(run, log):
                 return start_service(self.lab, run, service, folders[None], log)
@@ -324,15 +324,19 @@ class Group:
 
     def new_log(self, run: Run | None, part: str = "") -> Path:
         """An empty log of a run's service, or of something else that belongs to it or to all."""
+        log = self.empty_log(run, part)
+        if run is not None:
+            run.logs.append(log)
+        return log
+
+    def empty_log(self, run: Run | None, part: str = "") -> Path:
+        """An empty log that no failure of a run is explained by."""
         name = "" if run is None else run.name
         # No name has a plus or an at sign.
         name = f"{name}+{part}" if part else name
         if len(self.lab.plan.groups) > 1:
             name = f"{name}@{self.group}"
-        log = self.lab.folder.log(self.block, name)
-        if run is not None:
-            run.logs.append(log)
-        return log
+        return self.lab.folder.log(self.block, name)
 
 
 def targets_of(up: Sequence[Run]) -> list[Target]:
