@@ -17,13 +17,13 @@ import pytest
 from tests import in_process
 from tests.hook.programs.test_postgresql import programs
 from tests.peers.programs import BIN
-from tests.peers.test_pipeline import require_pipeline
+from tests.peers.test_pipeline import require_pipeline, wait_longer
 from tests.peers.test_traces import AGENT
 from tests.shop.test_shop import JAR, JVM, SETTINGS, START_DATABASE, TREE
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1_800)]
 LOAD = Path(__file__).with_name("load.py")
-ORDERS, WARM_UP, CONNECTIONS = 10_000, 200, 4
+ORDERS, CONNECTIONS = 10_000, 4
 SERVICES = ("users", "payments")
 OTHERS = '''\
 [[services]]
@@ -115,8 +115,11 @@ def folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def test_the_spans_of_all_orders_are_stored_with_equal_durations(folder: Path) -> None:
+def test_the_spans_of_all_orders_are_stored_with_equal_durations(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     require_pipeline()
+    wait_longer(monkeypatch)
     programs()
     for needed in (JAR, AGENT):
         if not needed.exists():
