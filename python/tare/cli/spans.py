@@ -111,7 +111,8 @@ def fetch(
         assert into is not None
         name = _name_of_condition(condition)
         with TemporaryDirectory(prefix="tare-fetch-") as folder:
-            file = Path(folder) / "spans"
+            kind = "arrow" if source.startswith("kafka:") else "json"
+            file = Path(folder) / f"spans.{kind}"
             found = _fetched(source, service, window, file, attributes or ())
             run = add_run(into, name, file)
     for line in found.warnings:
