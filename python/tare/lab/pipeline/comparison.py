@@ -60,11 +60,11 @@ def incomplete(pipeline: str, found: Collected) -> str | None:
     return f"{pipeline}: incomplete: {'; '.join(lost)}"
 
 
-def collected(found: Collected) -> str:
+def collected(run: str, found: Collected) -> str:
     """The counts of a run, for a person."""
     return (
-        f"spans: {found.received:,} received, {found.queued:,} in Kafka, {found.stored:,} stored;"
-        f" {'all durations are equal' if found.is_whole else 'incomplete'}"
+        f"spans of {run}: {found.received:,} received, {found.queued:,} in Kafka,"
+        f" {found.stored:,} stored; {'all durations are equal' if found.is_whole else 'incomplete'}"
     )
 
 

@@ -68,7 +68,9 @@ def test_all_equal_is_no_warning() -> None:
     spans = table([("a", "1", 5_000)])
     found = compared(spans, 1, spans)
     assert incomplete("jaeger", found) is None
-    assert collected(found) == ("spans: 1 received, 1 in Kafka, 1 stored; all durations are equal")
+    assert collected("traced", found) == (
+        "spans of traced: 1 received, 1 in Kafka, 1 stored; all durations are equal"
+    )
 
 
 def test_a_warning_names_where_spans_were_lost() -> None:
@@ -78,4 +80,4 @@ def test_a_warning_names_where_spans_were_lost() -> None:
         " Kafka: enlarge queue of [collect]; 5 between Kafka and Elasticsearch); 2 spans have"
         " another duration"
     )
-    assert collected(found).endswith("1,190 stored; incomplete")
+    assert collected("traced", found).endswith("1,190 stored; incomplete")

@@ -202,10 +202,10 @@ def _carry_out_group(
     lab.folder.save()
     stop_if_failed_early(manifest, again, lab.folder.path, first)
     for entry in entries:
+        name = called(manifest.compared(entry), control)
         if entry.collected is not None:
-            progress.note(collected(entry.collected))
+            progress.note(collected(name, entry.collected))
         if not entry.valid:
-            name = called(manifest.compared(entry), control)
             progress.note(f"invalid: {name}: {entry.reason}")
     progress.group_done(group_seconds(lab.plan, len(entries)))
 
