@@ -16,16 +16,18 @@ import pyarrow.parquet as pq
 import pytest
 from tests import in_process
 from tests.peers.programs import BIN
+from tests.rights import may_run_containers
 from tests.waiting import SECONDS, wait_for
 
 from tare.lab.machine import suspension
 from tare.lab.pipeline.programs import INSTALLED_BY
 from tare.lab.processes.supervisor import descendants
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(1_800)]
 SERVICE = Path(__file__).parents[1] / "lab" / "traced_service.py"
 SPANS = '{ type = "spans", service = "shop" }'
 LOSE = 10
+HOST, CONTAINER = '"host"', '{ type = "container", network = "bridge" }'
 PARTS = {*INSTALLED_BY} - {"kafka-storage.sh"}
 
 
@@ -38,7 +40,7 @@ budget = "3%"
 blocks = 1
 smoke = true
 control = false
-environments = ["{environment}"]
+environments = [{environment}]
 [collect]
 pipeline = "jaeger-kafka-elasticsearch"
 programs = "{BIN}"
@@ -65,7 +67,7 @@ def require_pipeline() -> None:
     pytest.importorskip("kafka", reason="kafka-python is not installed")
 
 
-def write_plan(folder: Path, environment: str = "host", duration: str = "2s") -> Path:
+def write_plan(folder: Path, environment: str = HOST, duration: str = "2s") -> Path:
     require_pipeline()
     file = folder / "plan.toml"
     file.write_text(plan_of(environment, duration))
@@ -82,12 +84,12 @@ def wait_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(suspension, "LONGEST_S", float(SECONDS))
 
 
-@pytest.mark.parametrize("environment", ["host", "netns"])
+@pytest.mark.parametrize("environment", [HOST, '"netns"', CONTAINER])
 def test_spans_are_imported_from_elasticsearch_and_lost_spans_are_reported(
     tmp_path: Path, environment: str
 ) -> None:
-    if environment == "netns" and os.geteuid() != 0:
-        pytest.skip("only root can make network namespaces")
+    if environment != HOST and not may_run_containers():
+        pytest.skip("only root can make network namespaces and containers, and needs runc")
     plan, result = write_plan(tmp_path, environment), tmp_path / "result"
     done = in_process.tare("run", plan, "--out", result)
     assert done.returncode == 0, done.stderr
