@@ -91,9 +91,10 @@ test-exhaustive: native hello busy ## those with all variations, large inputs or
 
 .PHONY: test-integration
 test-integration: PACKAGES := guests
-test-integration: native java hello shop ## importers on what the tools of others write, Kieker and OpenTelemetry, the shop, guests, and Spark and ClickHouse; brings them
+test-integration: native java hello shop ## importers on what the tools of others write, Kieker and OpenTelemetry, the shop through Jaeger, Kafka and Elasticsearch, guests, Spark and ClickHouse; brings them
 	@setup/install-peers
-	@setup/install-peers kieker opentelemetry zipkin kafka
+	@setup/install-peers kieker opentelemetry zipkin kafka kafka3 elasticsearch
+	@setup/install-peers jaeger jaeger-collector jaeger-ingester jaeger-query
 	@.venv/bin/uv sync --quiet --locked --group engines
 	@.venv/bin/pytest -m integration tests/peers tests/shop bench tests/engines tests/link
 	@.venv/bin/pytest -m integration tests/lab -k "pod or a_guest_is_booted_for_each_condition"

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server that waits in a payment, and exports both as spans: traced_service.py ADDRESS PORT."""
+"""A server that waits in a payment, and exports both as spans: traced_service.py ADDRESS PORT.
 
+With the collector of a pipeline it exports them there, too, but not those of each LOSE-th request.
+"""
+
+import itertools
 import json
 import os
 import sys
@@ -10,6 +14,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 PAY_NS = int(float(os.environ.get("PAY_MS", "1")) * 1e6)
 ENDPOINT = os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")
+COLLECTOR = os.environ.get("TARE_COLLECTOR_ENDPOINT", "")
+LOSE = int(os.environ.get("LOSE", "0"))
+NUMBERS = itertools.count(1)
 
 
 class Service(BaseHTTPRequestHandler):
@@ -39,13 +46,18 @@ class Service(BaseHTTPRequestHandler):
         name = {"stringValue": os.environ["OTEL_SERVICE_NAME"]}
         resource = {"attributes": [{"key": "service.name", "value": name}]}
         body = {"resourceSpans": [{"resource": resource, "scopeSpans": [{"spans": spans}]}]}
-        request = urllib.request.Request(
-            f"{ENDPOINT}/v1/traces", json.dumps(body).encode(), {"content-type": "application/json"}
-        )
-        urllib.request.urlopen(request).close()
+        send(f"{ENDPOINT}/v1/traces", body)
+        if COLLECTOR and not (LOSE and next(NUMBERS) % LOSE == 0):
+            send(COLLECTOR, body)
 
     def log_message(self, format: str, *args: object) -> None:
         pass
+
+
+def send(address: str, body: object) -> None:
+    kind = {"content-type": "application/json"}
+    request = urllib.request.Request(address, json.dumps(body).encode(), kind)
+    urllib.request.urlopen(request).close()
 
 
 ThreadingHTTPServer((sys.argv[1], int(sys.argv[2])), Service).serve_forever()

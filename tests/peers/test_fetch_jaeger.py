@@ -83,7 +83,7 @@ def test_fetched_traces_are_those_that_the_receiver_got(server: Jaeger, tmp_path
     assert rows == in_microseconds(received)
     shown = in_process.tare("spans", "show", tmp_path / "traces.json", "--json")
     (warning,) = shown.stderr.splitlines()  # about no lost parent
-    assert "the clocks of two hosts differ" in warning
+    assert "clocks differ" in warning
 
 
 def test_traces_of_the_window_are_fetched(server: Jaeger, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tare.samples.read.span_file import SpanFile
 
 INDENT = "  "
+ALL_ATTRIBUTES = "--attribute: is for Kafka; traces of Jaeger have all attributes"
 COLUMNS = ("span", "spans", "per second", "per trace", "errors", "p50", "p95", "p99")
 
 
@@ -46,13 +47,24 @@ def fetch(
         str,
         typer.Argument(
             metavar="SOURCE",
-            help="http://HOST:16686 of Jaeger's query service (or https), or"
-            " kafka://HOST:9092/TOPIC with OTLP messages.",
+            help="http://HOST:16686 of Jaeger's query service (or https),"
+            " kafka://HOST:9092/TOPIC with OTLP messages, or elasticsearch://HOST:9200/INDEX of"
+            " Jaeger ('jaeger-span-*').",
             show_default=False,
         ),
     ],
     *,
-    out: Annotated[Path, option("--out", "FILE", "File that gets the traces; it is replaced.")],
+    out: Annotated[
+        Path | None, option("--out", "FILE", "File that gets the traces; it is replaced.")
+    ] = None,
+    into: Annotated[
+        Path | None,
+        option("--into", "FOLDER", "Result folder that gets the spans as Parquet, as a new run."),
+    ] = None,
+    condition: Annotated[
+        str | None,
+        option("--condition", "NAME", "Of the run, with --into; the first is the baseline."),
+    ] = None,
     service: Annotated[
         str | None, option("--service", "NAME", "Traces of this service (Jaeger needs it).")
     ] = None,
@@ -66,17 +78,22 @@ def fetch(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Save traces of Jaeger, or of a Kafka topic, as a file.
+    """Save traces of Jaeger, of a Kafka topic or of an Elasticsearch index, as a file.
 
     `tare spans show` and `tare compare` read it. Traces of Jaeger are saved as Jaeger's JSON,
-    messages of Kafka as Arrow.
+    messages of Kafka as Arrow, documents of Elasticsearch one per line.
+
+    With --into, each call adds one run to a result folder, which any engine of `tare compare`
+    reads.
 
     Example, the last ten minutes: tare spans fetch http://localhost:16686 --service frontend --from
     10m --out now.json
     """
     from dataclasses import asdict
+    from tempfile import TemporaryDirectory
     from time import time_ns
 
+    from tare.lab.result.fetched_runs import add_run
     from tare.samples.fetch import Window
     from tare.verdict.words import count
 
@@ -84,20 +101,48 @@ def fetch(
     window = Window(_moment("--from", since, now), _moment("--to", until, now))
     if window.start_ns >= window.end_ns:
         raise InputError(f"--from {since}: expected a time before --to {until}")
-    found = _fetched(source, service, window, out, attributes or ())
+    if (out is None) == (into is None):
+        raise InputError("--out: expected a file, or a result folder with --into instead")
+    if out is not None:
+        if condition is not None:
+            raise InputError("--condition: is for --into; a file has no condition")
+        found = _fetched(source, service, window, out, attributes or ())
+    else:
+        assert into is not None
+        name = _name_of_condition(condition)
+        with TemporaryDirectory(prefix="tare-fetch-") as folder:
+            kind = "arrow" if source.startswith("kafka:") else "json"
+            file = Path(folder) / f"spans.{kind}"
+            found = _fetched(source, service, window, file, attributes or ())
+            run = add_run(into, name, file)
     for line in found.warnings:
         tell(f"warning: {line}")
     if as_json:
         typer.echo(json_text(asdict(found)))
         return
     of = "" if found.traces is None else f" of {count(found.traces, 'trace')}"
-    typer.echo(printable(f"{count(found.spans, 'span')}{of} in {out}"))
+    where = str(out) if into is None else f"{into}, run {run} ({condition})"
+    typer.echo(printable(f"{count(found.spans, 'span')}{of} in {where}"))
+
+
+def _name_of_condition(name: str | None) -> str:
+    from pydantic import TypeAdapter, ValidationError
+
+    from tare.plan.schema.values import Name
+
+    try:
+        return TypeAdapter(Name).validate_python(name)
+    except ValidationError as error:
+        raise InputError(
+            f"--condition {name or ''}: expected the name of a condition with --into: up to 64"
+            " letters, digits, dots, dashes and underscores"
+        ) from error
 
 
 def _fetched(
     source: str, service: str | None, window: Window, out: Path, attributes: Sequence[str]
 ) -> Fetched:
-    from urllib.parse import urlsplit
+    from urllib.parse import unquote, urlsplit
 
     try:
         parts = urlsplit(source)
@@ -112,7 +157,7 @@ def _fetched(
         if service is None:
             raise InputError("--service: is missing; Jaeger returns traces of one service")
         if attributes:
-            raise InputError("--attribute: is for Kafka; traces of Jaeger have all attributes")
+            raise InputError(ALL_ATTRIBUTES)
         return jaeger_api.fetch(source.rstrip("/"), service, window, out)
     if kind == "kafka" and topic:
         from tare.samples.fetch import kafka_topic
@@ -120,8 +165,17 @@ def _fetched(
         if service is not None:
             raise InputError("--service: is for Jaeger; a topic has the spans of all services")
         return kafka_topic.fetch(parts.netloc, topic, window, out, attributes)
+    if kind == "elasticsearch" and topic:
+        from tare.samples.fetch import elasticsearch
+
+        if service is not None:
+            raise InputError("--service: is for Jaeger; an index has the spans of all services")
+        if attributes:
+            raise InputError(ALL_ATTRIBUTES)
+        return elasticsearch.fetch(f"http://{parts.netloc}", unquote(topic), window, out)
     raise InputError(
-        f"{source}: expected http://HOST:16686 of Jaeger's query service, or kafka://HOST:9092/TOPIC"
+        f"{source}: expected http://HOST:16686 of Jaeger's query service, kafka://HOST:9092/TOPIC"
+        " or elasticsearch://HOST:9200/INDEX"
     )
 
 

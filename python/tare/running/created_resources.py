@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What environments of `tare run` made that outlives processes: containers and bridges.
+"""What `tare run` made that can outlive it: containers, bridges, programs of pipelines.
 
 Each has a record in the runtime directory, written before it is made: the process that owns it, and
 the commands that remove it.
@@ -36,7 +36,7 @@ _FIRST_PID_NAMESPACE = 0xEFFFFFFC
 
 @dataclass(frozen=True)
 class Made:
-    """One container or bridge."""
+    """One container, bridge or program."""
 
     # A newer Tare may mean more than is understood here.
     __pydantic_config__: ClassVar = {"extra": "forbid"}

@@ -85,6 +85,28 @@ class Recommendation(Table):
 Recommended = Annotated[list[Recommendation], Field(max_length=10)]
 
 
+class Collected(Table):
+    """The distinct spans of a run: which of those that Tare received a pipeline has stored."""
+
+    received: Nanoseconds
+    """By Tare's own receiver."""
+    queued: Nanoseconds
+    """Messages of Kafka."""
+    stored: Nanoseconds
+    """In Elasticsearch."""
+    missing: Nanoseconds = 0
+    """Received, but not stored."""
+    additional: Nanoseconds = 0
+    """Stored, but not received."""
+    different: Nanoseconds = 0
+    """Stored with another duration, in whole microseconds."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the same spans with the same durations were stored."""
+        return not (self.missing or self.additional or self.different)
+
+
 class RunEntry(Table):
     """One run, valid or not."""
 
@@ -106,6 +128,8 @@ class RunEntry(Table):
     that cover the machine, as far as known."""
     recommendations: Recommended = []
     """Those that are read around the load of a run."""
+    collected: Collected | None = None
+    """What the pipeline of the plan stored of its spans."""
 
 
 class Part(Table):

@@ -84,6 +84,10 @@ class Container(Environment):
     def address(self) -> str:
         return self._network.address
 
+    @property
+    def host_address(self) -> str:
+        return self._network.host_address
+
     def free_port(self) -> int:
         return self._network.free_port()
 

@@ -79,6 +79,10 @@ class ContainerInVm(Environment):
     def address(self) -> str:
         return self._guest.address
 
+    @property
+    def host_address(self) -> str:
+        return self._guest.host_address
+
     def free_port(self) -> int:
         return self._guest.free_port()
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tare.lab.environments.launch import Proxy
+from tare.lab.environments.launch import Proxy, RunError
 from tare.lab.processes.processes import GRACE_S, Family, Process, Processes
 
 if TYPE_CHECKING:
@@ -72,6 +72,11 @@ class Environment(ABC):
     @abstractmethod
     def address(self) -> str:
         """Where the service listens and its users reach it."""
+
+    @property
+    def host_address(self) -> str:
+        """Where programs inside reach a server of this host. Raises RunError if they cannot."""
+        raise RunError(f"programs in {self.settings.name} cannot reach a server of this host")
 
     @abstractmethod
     def free_port(self) -> int:

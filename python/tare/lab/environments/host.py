@@ -27,6 +27,10 @@ class Host(Environment):
         return "127.0.0.1"
 
     @property
+    def host_address(self) -> str:
+        return self.address
+
+    @property
     def prefix(self) -> tuple[str, ...]:
         """The words that lead a command into the environment."""
         return ()

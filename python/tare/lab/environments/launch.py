@@ -52,6 +52,8 @@ class Launch:
     """The streams of `costs` that its layers write, by layer and proxy (`link proxy1-nginx`)."""
     spans: Path | None = None
     """The stream of spans that a layer writes."""
+    traces_to: str | None = None
+    """Where services send spans besides: the collector of the plan's pipeline."""
     needed: Mapping[str, "Launch"] = field(default_factory=dict)
     """What the service needs, by name."""
     around_load: list[str] = field(default_factory=list)

@@ -31,6 +31,7 @@ class Netns(OwnPorts, Host):
     _holder: Process | None = None
     _relay: Relay | None = None
     _address = ""
+    _host_address = ""
 
     @staticmethod
     def check(settings: Any) -> None:
@@ -75,6 +76,7 @@ class Netns(OwnPorts, Host):
         near, far = free_pair(socket.if_nametoindex(interface))
         joined = self._joined(interface)
         ip("addr", "add", f"{near}/30", "dev", joined)
+        self._host_address = near
         ip("link", "set", joined, "up")
         return f"{far}/30"
 
@@ -95,6 +97,10 @@ class Netns(OwnPorts, Host):
     @property
     def address(self) -> str:
         return self._address
+
+    @property
+    def host_address(self) -> str:
+        return self._host_address if self.segment is None else self.segment.host_address
 
     @property
     def prefix(self) -> tuple[str, ...]:

@@ -22,6 +22,8 @@ class Segment:
         self._name = f"tbs{os.getpid()}-{next(_numbers)}"
         self._record: Record | None = None
         self._third = 0
+        self.host_address = ""
+        """Where the environments reach a server of this host."""
         self._hosts = itertools.count(2)
 
     def prepare(self) -> None:
@@ -30,7 +32,8 @@ class Segment:
         self._record = record("bridge", self._name, [("sh", "-c", gone)])
         ip("link", "add", self._name, "type", "bridge")
         self._third = _free(socket.if_nametoindex(self._name))
-        ip("addr", "add", f"10.214.{self._third}.1/{LENGTH}", "dev", self._name)
+        self.host_address = f"10.214.{self._third}.1"
+        ip("addr", "add", f"{self.host_address}/{LENGTH}", "dev", self._name)
         ip("link", "set", self._name, "up")
 
     def join(self, interface: str) -> str:

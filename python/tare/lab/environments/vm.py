@@ -77,6 +77,7 @@ class Vm(OwnPorts, Environment):
         """Images of file systems, and where the guest has them."""
         self._inside = ""
         """Its address, and the length of its network's."""
+        self._host_address = ""
         self._token = secrets.token_hex(16)
 
     @staticmethod
@@ -107,14 +108,19 @@ class Vm(OwnPorts, Environment):
         if self.segment is None:
             near, far = free_pair(socket.if_nametoindex(self._unique))
             ip("addr", "add", f"{near}/30", "dev", self._unique)
-            self._inside = f"{far}/30"
+            self._host_address, self._inside = near, f"{far}/30"
         else:
             self._inside = self.segment.join(self._unique)
+            self._host_address = self.segment.host_address
         ip("link", "set", self._unique, "up")
 
     @property
     def address(self) -> str:
         return self._inside.partition("/")[0]
+
+    @property
+    def host_address(self) -> str:
+        return self._host_address
 
     def add_volume(self, folder: Path, size: int) -> None:
         if find("mkfs.ext4") is None:

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A receiver of spans around the service's command, and the spans in the result."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tare.errors import TareError
-from tare.lab.environments.launch import Launch
+from tare.lab.environments.launch import Launch, RunError
 from tare.lab.layers.costs import counted
 from tare.native import native
 from tare.plan import expected
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from tare.plan.schema.layers import Layer
 
 PROGRAM = native("bin", "tare-spans")
+CONFIG_FILE = "OTEL_CONFIG_FILE"
+TWO_RECEIVERS = Path(__file__).with_name("two_receivers.yaml")
 COMPLETE = 0.99
 """The share of requests with a trace below which a warning says so."""
 
@@ -42,6 +45,18 @@ def put(layer: SpansLayer, launch: Launch) -> None:
     if layer.sample is not None:
         launch.variables["OTEL_TRACES_SAMPLER"] = "parentbased_traceidratio"
         launch.variables["OTEL_TRACES_SAMPLER_ARG"] = f"{layer.sample:g}"
+    if launch.traces_to is not None:
+        _send_to_both(launch, launch.traces_to)
+
+
+def _send_to_both(launch: Launch, endpoint: str) -> None:
+    """Has the service send its spans to a pipeline, too. Raises RunError if it has a configuration
+    file of its own."""
+    if CONFIG_FILE in launch.variables or CONFIG_FILE in os.environ:
+        raise RunError(f"{CONFIG_FILE} is set, and [collect] needs it; unset it")
+    file = launch.folder / TWO_RECEIVERS.name
+    file.write_bytes(TWO_RECEIVERS.read_bytes())
+    launch.variables |= {CONFIG_FILE: str(file), "TARE_COLLECTOR_ENDPOINT": endpoint}
 
 
 def why_not(costs: "pa.Table | None") -> str | None:

@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pyarrow as pa
 import pytest
 
-from tare.lab.layers.spans import in_slices, incomplete, of_load
+from tare.lab.environments.launch import Launch, RunError
+from tare.lab.layers.spans import in_slices, incomplete, of_load, put
 from tare.plan.schema.layers import SpansLayer
 
 
@@ -54,3 +59,35 @@ def test_missing_traces_are_reported(
 
 def test_without_the_layer_nothing_is_missing() -> None:
     assert incomplete([], None, 100) is None
+
+
+def launch_in(folder: Path, traces_to: str | None, **variables: str) -> Launch:
+    environment = cast(Any, SimpleNamespace())
+    return Launch(environment, folder, folder, ["serve"], variables, 1, 1, traces_to=traces_to)
+
+
+def test_with_a_pipeline_a_service_sends_to_two_receivers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OTEL_CONFIG_FILE", raising=False)
+    launch = launch_in(tmp_path, "http://10.0.0.1:5/v1/traces")
+    put(SpansLayer(type="spans", sample=0.5), launch)
+    file = Path(launch.variables["OTEL_CONFIG_FILE"])
+    assert file.parent == tmp_path
+    text = file.read_text()
+    named = {line.split("${")[1].split("}")[0] for line in text.splitlines() if "endpoint:" in line}
+    assert named == {"OTEL_EXPORTER_OTLP_ENDPOINT", "TARE_COLLECTOR_ENDPOINT"}
+    assert launch.variables["TARE_COLLECTOR_ENDPOINT"] == "http://10.0.0.1:5/v1/traces"
+    assert launch.variables["OTEL_TRACES_SAMPLER_ARG"] == "0.5"
+
+
+def test_a_configuration_file_of_the_service_is_not_replaced(tmp_path: Path) -> None:
+    launch = launch_in(tmp_path, "http://10.0.0.1:5/v1/traces", OTEL_CONFIG_FILE="mine.yaml")
+    with pytest.raises(RunError, match="OTEL_CONFIG_FILE is set"):
+        put(SpansLayer(type="spans"), launch)
+
+
+def test_without_a_pipeline_there_is_one_receiver(tmp_path: Path) -> None:
+    launch = launch_in(tmp_path, None)
+    put(SpansLayer(type="spans"), launch)
+    assert [*launch.variables] == ["OTEL_SERVICE_NAME"]

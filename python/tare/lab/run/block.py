@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from tare.lab import layers, recommendations
 from tare.lab.environments.launch import RunError
-from tare.lab.layers.spans import in_slices, incomplete, of_load
 from tare.lab.load import generators as loads
 from tare.lab.load import rate
 from tare.lab.load.errors import most_frequent
@@ -21,10 +20,12 @@ from tare.lab.machine import saturation
 from tare.lab.machine.host import Host
 from tare.lab.machine.sampler import Sampler, Source
 from tare.lab.machine.service import Service
+from tare.lab.pipeline.pipeline import Pipeline
 from tare.lab.processes.processes import Family, StartError
 from tare.lab.recommendations import resource_limits
 from tare.lab.result.folder import RunKey
 from tare.lab.result.streams import read_stream
+from tare.lab.run.collected_spans import CollectedSpans
 from tare.lab.run.observer import Observer
 from tare.lab.start import replicas
 from tare.lab.start.laboratory import Laboratory
@@ -54,8 +55,11 @@ MACHINE = "/"
 class Group:
     """What is compared in one block and group of the plan, and up at the same time."""
 
-    def __init__(self, lab: Laboratory, block: int, group: str) -> None:
+    def __init__(
+        self, lab: Laboratory, block: int, group: str, pipeline: Pipeline | None = None
+    ) -> None:
         self.lab, self.block, self.group = lab, block, group
+        self.spans = CollectedSpans(pipeline)
         self.sampler: Sampler | None = None
         """Reads machine and services while they have load."""
         self.look: Callable[[Callable[[], Family]], None] = lambda _: None
@@ -132,6 +136,7 @@ class Group:
         stack.callback(self.lab.processes.sweep)
         for run in runs:
             stack.callback(run.places.stop)
+            stack.push(partial(self.spans.close, run))
             stack.callback(copy_out, run)
         stack.callback(
             lambda: self.lab.processes.stop([process for run in runs for process in run.processes])
@@ -164,6 +169,7 @@ class Group:
                 placed.name: self.new_folder(run, placed.name) for placed in (*needed, service)
             }
             run.places.prepare(folders)
+            self.spans.open(run, self.new_folder(run, "+spans"), partial(self.empty_log, run))
             start_needed(self.lab, run, needed, folders, partial(self.new_log, run))
             with blamed(run, log):
                 return start_service(self.lab, run, service, folders[None], log)
@@ -232,12 +238,10 @@ class Group:
         key = RunKey(lab.experiment, environment, condition, self.block, run.number, lab.host)
         if costs := self.store_costs(run, key):
             run.seen = run.seen and replace(run.seen, costs=costs)
-        started = duration = None
+        started = duration = collected = None
         if found is not None:
             started, ended = found.extent()
-            spans = spans_of(found, run)
-            if why := incomplete(run.condition.layers, spans, found.requests - found.errors):
-                run.measured = replace(found, oddities=[*found.oddities, why])
+            spans, collected = self.spans.of_run(run)
             lab.folder.write("samples", joined(found.samples, spans), key)
             self.store_machine(run, found, key)
             if started is not None and ended is not None:
@@ -259,6 +263,7 @@ class Group:
             endpoint=url(lab.plan.load, run.launch) if run.launch else None,
             cpu={**found.cpu} if found else {},
             recommendations=recommendations.of_run(run.seen) if run.seen else [],
+            collected=collected,
         )
 
     def store_machine(self, run: Run, found: Measured, key: RunKey) -> None:
@@ -319,15 +324,19 @@ class Group:
 
     def new_log(self, run: Run | None, part: str = "") -> Path:
         """An empty log of a run's service, or of something else that belongs to it or to all."""
+        log = self.empty_log(run, part)
+        if run is not None:
+            run.logs.append(log)
+        return log
+
+    def empty_log(self, run: Run | None, part: str = "") -> Path:
+        """An empty log that no failure of a run is explained by."""
         name = "" if run is None else run.name
         # No name has a plus or an at sign.
         name = f"{name}+{part}" if part else name
         if len(self.lab.plan.groups) > 1:
             name = f"{name}@{self.group}"
-        log = self.lab.folder.log(self.block, name)
-        if run is not None:
-            run.logs.append(log)
-        return log
+        return self.lab.folder.log(self.block, name)
 
 
 def targets_of(up: Sequence[Run]) -> list[Target]:
@@ -357,19 +366,6 @@ def costs_of(run: Run) -> dict[str, Path]:
         for service, launch in run.launches.items()
         for layer, path in launch.costs.items()
     }
-
-
-def spans_of(found: Measured, run: Run) -> "pa.Table | None":
-    """The spans that the services exported during the load; None without a layer for them."""
-    import pyarrow as pa
-
-    started, ended = found.extent()
-    paths = [launch.spans for launch in run.launches.values() if launch.spans is not None]
-    tables = [table for path in paths if (table := read_stream(path)) is not None]
-    if not tables or started is None or ended is None:
-        return None
-    together = pa.concat_tables(tables, promote_options="permissive")
-    return in_slices(of_load(together, started, ended), found.samples)
 
 
 def joined(samples: "pa.Table", spans: "pa.Table | None") -> "pa.Table":

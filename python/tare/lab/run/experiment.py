@@ -2,8 +2,8 @@
 """Carries a plan out, block by block, into a result folder."""
 
 import os
-from collections.abc import Sequence
-from contextlib import closing, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from tare.errors import TareError
@@ -11,6 +11,8 @@ from tare.lab import environments
 from tare.lab.environments.fingerprint import fingerprint
 from tare.lab.environments.launch import RunError
 from tare.lab.machine.concurrent_runs import announced, others
+from tare.lab.pipeline.comparison import collected
+from tare.lab.pipeline.pipeline import Pipeline, pipeline_of
 from tare.lab.processes.processes import Processes, StartError
 from tare.lab.recommendations.pods import pods
 from tare.lab.result.file_ownership import require_trusted, resolved, trusted
@@ -117,9 +119,10 @@ def _carry_out(
         progress.begin(plan_seconds(plan, missing))
         rate = _rate(lab, progress)
         first = min((together.block for together in missing), default=1)
-        for together in missing:
-            _warn_of_others(result, progress)
-            _carry_out_group(lab, together, rate, first, progress)
+        with _pipeline(lab, progress) as pipeline:
+            for together in missing:
+                _warn_of_others(result, progress)
+                _carry_out_group(lab, together, rate, first, progress, pipeline=pipeline)
     manifest.finished = now()
     result.save()
     result.clear_work()
@@ -153,8 +156,28 @@ def called(name: str, control: str | None) -> str:
     return "the control" if name == control else name
 
 
+@contextmanager
+def _pipeline(lab: Laboratory, progress: Progress) -> Iterator[Pipeline | None]:
+    """Where spans travel through; None if Tare's receiver is enough. Raises RunError."""
+    collect, placement = lab.plan.collect, lab.placement
+    if collect is None:
+        yield None
+        return
+    progress.note(f"starting {collect.pipeline}")
+    cpus = {*lab.cpus} - {*placement.service, *placement.generator} or {*placement.generator}
+    logs = lab.folder.path / "logs" / "pipeline"
+    with pipeline_of(collect, lab.plan.folder, lab.processes, sorted(cpus), logs) as found:
+        yield found
+
+
 def _carry_out_group(
-    lab: Laboratory, together: Together, rate: float | None, first: int, progress: Progress
+    lab: Laboratory,
+    together: Together,
+    rate: float | None,
+    first: int,
+    progress: Progress,
+    *,
+    pipeline: Pipeline | None,
 ) -> None:
     """Carries out runs that are up together, and makes them durable; `first` is the first block
     that is carried out now."""
@@ -164,7 +187,7 @@ def _carry_out_group(
     names = ", ".join(called(name, control) for _, name in together.runs)
     progress.group(f"block {together.block} of {lab.plan.blocks}{where}: {names}")
     kind = AlternatingGroup if lab.plan.design_used == "alternating" else Group
-    measured = kind(lab, together.block, together.group).measure(
+    measured = kind(lab, together.block, together.group, pipeline).measure(
         together.runs, rate, load_seed(manifest.seed, together.block)
     )
     entries = [entry for entry, _ in measured]
@@ -179,8 +202,10 @@ def _carry_out_group(
     lab.folder.save()
     stop_if_failed_early(manifest, again, lab.folder.path, first)
     for entry in entries:
+        name = called(manifest.compared(entry), control)
+        if entry.collected is not None:
+            progress.note(collected(name, entry.collected))
         if not entry.valid:
-            name = called(manifest.compared(entry), control)
             progress.note(f"invalid: {name}: {entry.reason}")
     progress.group_done(group_seconds(lab.plan, len(entries)))
 

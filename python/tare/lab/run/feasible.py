@@ -4,6 +4,7 @@
 from tare.errors import InputError
 from tare.lab import layers
 from tare.lab.load.tare_load import require_own_generator
+from tare.lab.pipeline import programs
 from tare.lab.recommendations.pods import pods
 from tare.lab.start import commands, placement
 from tare.plan import OwnLoad, Plan, expected, refused
@@ -20,6 +21,7 @@ def check(plan: Plan) -> None:
     layers.check(plan)
     pods(plan)
     commands.check(plan)
+    programs.check(plan)
     if isinstance(plan.load, OwnLoad):
         require_own_generator()
         for key, name in plan.load.files.items():

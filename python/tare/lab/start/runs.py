@@ -106,6 +106,8 @@ class Run:
     measured: Measured | None = None
     metrics: "pa.Table | None" = None
     """What machine and service did while it had load; rows of the table `machine`."""
+    traces_to: str | None = None
+    """Where its services send spans besides: the collector of the plan's pipeline."""
     seen: "Seen | None" = None
     """What was read around its load, for the recommendations."""
 

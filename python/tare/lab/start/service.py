@@ -88,7 +88,10 @@ def start_service(
     table, environment = service.table, run.places.of[service.name]
     port = environment.port(table.port)
     others = {name: launch for name, launch in run.launches.items() if name is not None}
-    launch = Launch(environment, folder, lab.plan.folder, [], {}, port, port, needed=others)
+    launch = Launch(
+        environment, folder, lab.plan.folder, [], {}, port, port, needed=others,
+        traces_to=run.traces_to,
+    )  # fmt: skip
     launch.command = [launch.filled(word) for word in table.command]
     launch.variables = {name: launch.filled(text) for name, text in table.environment.items()}
     for name, text in table.files.items():

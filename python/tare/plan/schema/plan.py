@@ -11,6 +11,7 @@ from pydantic import Field, PrivateAttr, model_validator
 from tare.plan.option_names import OPTIONS
 from tare.plan.schema import alternation, services
 from tare.plan.schema.calibration import Calibration
+from tare.plan.schema.collect import Collect, check_collect
 from tare.plan.schema.environments import Environment, HostEnvironment
 from tare.plan.schema.layers import Layer, ProxyLayer, ServiceLayer
 from tare.plan.schema.loads import CommandLoad, Load, TareLoad, TcpLoad
@@ -88,6 +89,8 @@ class Plan(Strict):
     load: Load = TareLoad()
     conditions: list[Condition] = Field(min_length=1, max_length=1_000)
     calibration: Calibration | None = None
+    collect: Collect | None = None
+    """The pipeline that the spans of traced services travel through; else Tare receives them."""
     published: Literal["kahlhofer-2023", "vinken-2022"] | None = None
     """The published numbers that the report shows beside its own."""
     recommendations: Recommendations = Recommendations()
@@ -115,6 +118,7 @@ class Plan(Strict):
         if self.design == "interleaved" and not self.can_interleave:
             raise expected('design = "blocks": ' + self.why_not_interleaved, "design")
         alternation.check(self)
+        check_collect(self)
         layers = [layer for condition in self.conditions for layer in condition.layers]
         if self.kind != "macro" and "hook" not in [layer.type for layer in layers]:
             raise expected(f'a layer that times itself (hook) with kind = "{self.kind}"', "kind")

@@ -15,6 +15,7 @@ from tare.report.result import distributions
 from tare.report.result.result import Result, read
 from tare.report.result.slowest import slowest as find_slowest
 from tare.report.sections import (
+    collected,
     critical_path,
     details,
     distances,
@@ -124,6 +125,7 @@ def _content(result: Result) -> dict[str, Any]:
         slowest.section(result, drawn["slowest"], per_second),
         evidence.spans(result),
         span_percentiles.section(result, opened),
+        collected.section(result),
         critical_path.section(result),
         waterfalls.section(waterfall_groups),
         round_trip.section(result),

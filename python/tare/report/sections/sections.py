@@ -24,6 +24,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "slowest",
         "spans",
         "span-percentiles",
+        "collected",
         "critical-path",
         "waterfalls",
         "round-trip",

@@ -8,22 +8,18 @@ traces, or with too large an answer, is divided into halves.
 from __future__ import annotations
 
 import json
-from http.client import HTTPException
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError
 from urllib.parse import urlencode
-from urllib.request import urlopen
 
 from tare.errors import InputError, TareError
 from tare.samples.fetch import Fetched, Window
+from tare.samples.fetch.http_body import SHOWN, http_body
 from tare.trust import new_output
 
 PAGE = 500
 LARGEST_ANSWER = 64 << 20
 LARGEST_FILE = 1 << 30
-SLOWEST_S = 60
-SHOWN = 200
 
 
 class _TooManyError(Exception):
@@ -92,17 +88,7 @@ def _search(url: str, service: str, start: int, end: int) -> list[dict[str, Any]
 
 
 def _get(address: str, url: str) -> bytes:
-    try:
-        with urlopen(address, timeout=SLOWEST_S) as answer:
-            body: bytes = answer.read(LARGEST_ANSWER + 1)
-    except HTTPError as error:
-        kind = InputError if error.code < 500 else TareError
-        with error:
-            text = error.read(SHOWN).decode(errors="replace")
-        raise kind(f"{url}: HTTP status {error.code}: {text or error.reason}") from error
-    except (OSError, HTTPException) as error:
-        reason = getattr(error, "reason", None) or error or type(error).__name__
-        raise TareError(f"{url}: {reason}; is it Jaeger's query service?") from error
+    body = http_body(address, url, "Jaeger's query service", LARGEST_ANSWER)
     if len(body) > LARGEST_ANSWER:
         raise _TooManyError(f"more than {LARGEST_ANSWER >> 20} MiB of traces")
     return body
