@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1]
 LICENCE = "SPDX-License-Identifier: Apache-2.0"
 # Programs in the kernel call functions that only GPL-compatible ones may call.
 KERNEL_LICENCE = "SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause"
-KERNEL = "crates/map/bpf/"
+KERNEL = ("crates/map/bpf/", "bench/link/sockmap.bpf.c")
 # A result as an older version wrote it; the README beside it states the licence.
 OLD_RESULT = "tests/data/old-result/result/"
 # The licence itself, files that tools write whole, and files that have no comments.

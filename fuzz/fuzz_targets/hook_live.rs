@@ -63,7 +63,7 @@ use calls::{receive, send};
 use chance::Chance;
 use costs::Costs;
 use drain::Drain;
-use event_accounts::{Fates, Ledger};
+use event_accounts::{EventCounts, EventAccounts};
 use event_file::EventFile;
 use poll_interval::Pace;
 use record::hook::{DESCRIPTORS, Hook};
@@ -156,7 +156,7 @@ fn search_some(setup: &Setup, chance: &mut Chance) {
 /// What a tare-hook has of a session.
 struct Session {
     drain: Drain,
-    ledger: Ledger,
+    accounts: EventAccounts,
     book: RuleBook,
     events: EventFile,
     pace: Pace,
@@ -167,11 +167,11 @@ impl Session {
     fn open(setup: &Setup, path: &Path) -> Self {
         let shared = setup.hook.shared;
         let drain = Drain::new(shared);
-        let ledger = Ledger::open(shared, drain.taken());
+        let accounts = EventAccounts::open(shared, drain.taken());
         let book = RuleBook::adopt(setup.hook.control);
         let mut events = EventFile::open_again(path).expect("/dev/shm is there");
         events.go_on().expect("/dev/shm has room");
-        Self { drain, ledger, book, events, pace: Pace::of(shared) }
+        Self { drain, accounts, book, events, pace: Pace::of(shared) }
     }
 
     fn turn(&mut self) {
@@ -180,25 +180,25 @@ impl Session {
         let (book, file) = (&self.book, &mut self.events);
         let done = self.drain.until(u64::MAX, |events| file.append(events, book, &now, rate));
         done.expect("/dev/shm has room");
-        self.ledger.enter(self.fates());
+        self.accounts.enter(self.counts());
     }
 
-    fn fates(&self) -> Fates {
+    fn counts(&self) -> EventCounts {
         let unwritten = self.events.lost() + self.drain.damaged();
-        Fates { written: self.events.written, unwritten, unwanted: 0 }
+        EventCounts { written: self.events.written, unwritten, unwanted: 0 }
     }
 
     /// What is told of the session, in all forms.
     fn tell(&mut self, setup: &Setup) {
         let (costs, rate) = (Costs::read(setup.hook.shared), self.pace.rate());
-        let fates = self.ledger.total(self.fates());
+        let counts = self.accounts.total(self.counts());
         let run = stats::Run {
             keywords: self.book.keywords(),
             reloads: self.book.reloads,
             rules_refused: self.book.refused,
-            events_written: fates.written,
-            events_lost: self.drain.dropped().saturating_add(fates.unwritten),
-            events_unwanted: fates.unwanted,
+            events_written: counts.written,
+            events_lost: self.drain.dropped().saturating_add(counts.unwritten),
+            events_unwanted: counts.unwanted,
             ticks_invariant: true,
         };
         let _ = (stats::to_json(&costs, &run, rate), stats::to_table(&costs, &run, rate));

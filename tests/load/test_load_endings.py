@@ -95,8 +95,10 @@ def test_a_terminal_sees_the_warm_up_and_an_error_on_a_line_of_its_own(
 def test_a_full_disk_is_one_line_and_keeps_what_was_written(nginx: Nginx, tmp_path: Path) -> None:
     out, machine = tmp_path / "samples.arrow", tmp_path / "machine.arrow"
     command = [TARE_LOAD, "http", nginx.url(), "--json", "--warmup", "0s", "--duration", "60s"]
+    # At full speed, what is written first could already be too long.
+    slowly = ["--mode", "constant", "--rate", "5000"]
     done = subprocess.run(
-        [*command, "--out", str(out), "--machine", str(machine)],
+        [*command, *slowly, "--out", str(out), "--machine", str(machine)],
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, 500_000)),
         capture_output=True,
         text=True,

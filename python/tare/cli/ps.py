@@ -16,7 +16,7 @@ def register(app: typer.Typer) -> None:
 def ps(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """List programs under hook, link or log, containers, and programs of [collect]."""
+    """List programs under hook, link or log, containers, pipelines."""
     from dataclasses import asdict
     from datetime import datetime
 
