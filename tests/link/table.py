@@ -6,6 +6,7 @@ test_calls.py compares all their results with the kernel's.
 """
 
 import re
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,8 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "link.md"
 CALLS = sorted((Path(__file__).parent / "calls").glob("*.c"))
 BEGIN, END = "<!-- made by `python -m tests.link.table` -->\n", "<!-- end -->\n"
+WIDTH = 200
+"""Of a line of the page, in characters."""
 WAYS = {
     "ring": "shared memory",
     "kernel": "this call uses TCP",
@@ -59,8 +62,10 @@ def text() -> str:
     lines = ["| calls and flags | carried by |\n|---|---|\n"]
     for way, shown in WAYS.items():
         names = sorted(found[way], key=lambda word: (word.isupper(), word))
-        groups = [names[place : place + 12] for place in range(0, len(names), 12)]
-        lines += [f"| {', '.join(f'`{name}`' for name in group)} | {shown} |\n" for group in groups]
+        groups = textwrap.wrap(
+            ", ".join(f"`{name}`" for name in names), WIDTH - len(f"|  | {shown} |")
+        )
+        lines += [f"| {group.rstrip(',')} | {shown} |\n" for group in groups]
     return "".join(lines)
 
 
