@@ -11,7 +11,7 @@ from tests.waiting import SECONDS
 
 # Programs of calls whose cases take a connection back to TCP for good.
 LEFT = {"leaving": 8, "masks": 2, "sets": 1, "sharing": 4, "starting": 7}
-# At most this many bytes do their cases send while nobody reads, or so fast that a ring may be full.
+# Bytes that their cases send while nobody reads, or so fast that a ring may be full.
 BY_TCP = {"calls": 13 << 20, "ends": 12 << 20, "files": 9 << 20, "threads": 2 << 20}
 
 
