@@ -6,17 +6,17 @@ test_calls.py compares all their results with the kernel's.
 """
 
 import re
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from textwrap import wrap
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "link.md"
 CALLS = sorted((Path(__file__).parent / "calls").glob("*.c"))
 BEGIN, END = "<!-- made by `python -m tests.link.table` -->\n", "<!-- end -->\n"
-LONGEST = 140
-"""Characters of the names in a row: rules of pages limit the whole row."""
+WIDTH = 200
+"""Of a line of the page, in characters."""
 WAYS = {
     "ring": "shared memory",
     "kernel": "this call uses TCP",
@@ -62,9 +62,10 @@ def text() -> str:
     lines = ["| calls and flags | carried by |\n|---|---|\n"]
     for way, shown in WAYS.items():
         names = sorted(found[way], key=lambda word: (word.isupper(), word))
-        words = ", ".join(f"`{name}`" for name in names)
-        rows = wrap(words, LONGEST, break_long_words=False, break_on_hyphens=False)
-        lines += [f"| {row.rstrip(',')} | {shown} |\n" for row in rows]
+        groups = textwrap.wrap(
+            ", ".join(f"`{name}`" for name in names), WIDTH - len(f"|  | {shown} |")
+        )
+        lines += [f"| {group.rstrip(',')} | {shown} |\n" for group in groups]
     return "".join(lines)
 
 

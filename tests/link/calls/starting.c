@@ -41,7 +41,8 @@ static void exchanges(int fd) {
 }
 
 /* The other program does not have the connection, which has unread bytes. */
-/* ring: vfork system popen posix_spawn */
+/* ring: vfork system popen */
+/* for good: posix_spawn */
 static void starts_without_the_connection(const char *way) {
     char text[8] = {0};
     SAY(write(near, "unread", 6));
@@ -52,7 +53,7 @@ static void starts_without_the_connection(const char *way) {
 }
 
 /* The other program reads what was unread, and writes. */
-/* for good: starts_with_the_connection */
+/* ring: dup2 shutdown */
 static void starts_with_the_connection(const char *way) {
     char text[64] = {0};
     SAY(dup2(far, CHILDS));
