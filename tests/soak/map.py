@@ -28,6 +28,9 @@ from tests.waiting import SECONDS, wait_for
 
 from tare.native import native
 
+SERVERS = ("soak-server-0", "soak-server-1", "soak-server-2")
+CLIENTS = ("soak-client-0", "soak-client-1")
+"""Names of programs."""
 WORKERS = 2
 CABLES = 4
 """Addresses of each worker's pairs of namespaces."""
@@ -99,9 +102,9 @@ class Churn:
     def _turn(self, hosts: tuple[Host, Host], worker: int, turn: int) -> Counter[tuple[Ends, str]]:
         cable = cable_of(worker, turn)
         done = Counter[tuple[Ends, str]]()
-        names = [f"soak-server-{(turn + number) % 3}" for number in range(2)]
+        names = [SERVERS[(turn + number) % len(SERVERS)] for number in range(2)]
         servers = [hosts[1].start(executable(self.folder, name)) for name in names]
-        name = f"soak-client-{turn % 2}"
+        name = CLIENTS[turn % len(CLIENTS)]
         far, near = (host.start(executable(self.folder, name)) for host in hosts)
         ways = [
             (far, f"10.99.{cable}.1", f"10.99.{cable}.2"),
@@ -210,7 +213,7 @@ def found(edges: list[dict[str, Any]]) -> dict[Ends, Counts]:
     """Of the programs of this series."""
     sums: dict[Ends, Counts] = {}
     for edge in edges:
-        if not edge["program"].startswith("soak-"):
+        if edge["program"] not in (*SERVERS, *CLIENTS):
             continue
         ends = Ends(*(edge[name] for name in Ends._fields))
         assert edge["packets_sent"] == edge["packets_received"] or ends.protocol == "tcp", edge
@@ -240,22 +243,14 @@ def grown(memory: list[Memory]) -> list[str]:
     ]
 
 
-def run(minutes: float) -> None:
-    """Makes churn for so long and renews the section; raises AssertionError if a count is wrong,
-    an interval is missing or memory grew."""
-    if not may_make_namespaces():
-        print("map: BPF and network namespaces need root", flush=True)
-        return
+def traced(churn: Churn) -> Reader:
+    """What a tracer printed during the churn."""
     command = [native("bin", "tare-map"), "--jsonl", "--interval", "1s"]
-    with (
-        TemporaryDirectory() as folder,
-        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as tracer,
-    ):
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as tracer:
         reader = Reader(tracer)
         reader.start()
         try:
             assert reader.began.wait(SECONDS), "the tracer has printed nothing"
-            churn = Churn(Path(folder), 60 * minutes)
             with ThreadPoolExecutor(WORKERS) as threads:
                 stop = reader.ended
                 workers = [threads.submit(churn.work, number, stop) for number in range(WORKERS)]
@@ -267,6 +262,22 @@ def run(minutes: float) -> None:
             assert tracer.wait(SECONDS) == 0
         finally:
             tracer.kill()
+    return reader
+
+
+def run(minutes: float) -> None:
+    """Makes churn for so long and renews the section; raises AssertionError if a count is wrong,
+    an interval is missing or memory grew."""
+    if not may_make_namespaces():
+        print("map: BPF and network namespaces need root", flush=True)
+        return
+    with TemporaryDirectory() as folder:
+        churn = Churn(Path(folder), 60 * minutes)
+        # Before the tracer starts: later, they could get the inodes of programs that it has seen
+        # and that were deleted.
+        for name in (*SERVERS, *CLIENTS):
+            executable(churn.folder, name)
+        reader = traced(churn)
     last = reader.last
     text = report(churn, reader)
     print(text, flush=True)
