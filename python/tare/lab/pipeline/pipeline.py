@@ -52,6 +52,9 @@ class Pipeline:
 
         `work` is a folder for the spans that are imported.
         """
+        self.components.processes.wait(0)
+        if broken := self.why_broken():
+            raise RunError(f"pipeline: {broken}")
         topic = f"run{next(_numbers)}"
         delivery = Delivery(self, topic, work / "spans.json")
         try:
@@ -122,11 +125,12 @@ class Delivery:
                 # It ends when Kafka has all that it holds.
                 self.pipeline.components.stop([self._collector])
                 self._collector = None
-            self._queued = self.pipeline.broker.messages(self.topic)
-            self._wait_until_stored()
-            broken = broken or self._why_broken()
-            with suppress(InputError):  # Nothing was stored.
-                self.pipeline.node.save(self._index, self.file)
+            if not self.pipeline.why_broken():
+                self._queued = self.pipeline.broker.messages(self.topic)
+                self._wait_until_stored()
+                broken = broken or self._why_broken()
+                with suppress(InputError):  # Nothing was stored.
+                    self.pipeline.node.save(self._index, self.file)
         except RunError:
             raise
         except TareError as error:
@@ -144,7 +148,8 @@ class Delivery:
         self._others.clear()
         if not self.pipeline.why_broken():
             self.pipeline.node.delete(f"{self.topic}-")
-            self.pipeline.broker.delete(self.topic)
+            with suppress(TareError):  # All of Kafka is deleted later.
+                self.pipeline.broker.delete(self.topic)
 
     def spans(self) -> pa.Table | None:
         """The spans that were imported, with columns of samples; None without any."""
