@@ -216,7 +216,8 @@ static __always_inline void read_program(struct task_struct *task, struct edge_k
 		return;
 	struct program_name name = {};
 	bpf_probe_read_kernel_str(name.name, sizeof(name.name), dentry->d_name.name);
-	bpf_map_update_elem(&programs, &program, &name, BPF_ANY);
+	if (bpf_map_update_elem(&programs, &program, &name, BPF_ANY))
+		lose(LOST_NAMES);
 }
 
 #endif

@@ -64,8 +64,9 @@ static __always_inline void found_listener(struct sock *sk, struct task_struct *
 	}
 	connection->state = LISTENING;
 	least = bpf_map_lookup_elem(&listeners, &key);
-	if (!least || *least > backlog)
-		bpf_map_update_elem(&listeners, &key, &backlog, BPF_ANY);
+	if ((!least || *least > backlog) &&
+	    bpf_map_update_elem(&listeners, &key, &backlog, BPF_ANY))
+		lose(LOST_LISTENERS);
 }
 
 static __always_inline void found_connection(struct sock *sk, struct task_struct *task)
