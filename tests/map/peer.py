@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 KEPT: dict[str, socket.socket] = {}
+DESTINATIONS: dict[str, tuple[str, int] | None] = {}
 THREADS: dict[str, threading.Thread] = {}
 IP_RECVERR = 11
 
@@ -213,6 +214,34 @@ def datagrams_elsewhere(address: str, port: str, other: str) -> str:
     return "done"
 
 
+def udp(name: str, how: str, address: str, port: str, local: str = "0") -> str:
+    """A socket that stays; 0: the kernel chooses its port at the first datagram."""
+    kept = KEPT[name] = socket.socket(family_of(address), socket.SOCK_DGRAM)
+    if local != "0":
+        kept.bind(("::" if ":" in address else "0.0.0.0", int(local)))
+    if how == "connected":
+        kept.connect((address, int(port)))
+    DESTINATIONS[name] = (address, int(port)) if how == "unconnected" else None
+    return "open"
+
+
+def send(name: str) -> str:
+    destination = DESTINATIONS[name]
+    if destination:
+        KEPT[name].sendto(b"x" * 10, destination)
+    else:
+        KEPT[name].send(b"x" * 10)
+    return "sent"
+
+
+def receive(name: str) -> str:
+    """What is sent afterwards goes to the sender of this datagram."""
+    data, (address, port, *_) = KEPT[name].recvfrom(64)
+    if DESTINATIONS[name]:
+        DESTINATIONS[name] = (address, port)
+    return str(len(data))
+
+
 def lost_datagram(address: str, port: str) -> str:
     """Sends to a port that no socket is bound to; prints the error of the next receive."""
     with socket.socket(family_of(address), socket.SOCK_DGRAM) as client:
@@ -301,6 +330,9 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "bind": bind,
     "datagrams": datagrams,
     "datagrams_elsewhere": datagrams_elsewhere,
+    "udp": udp,
+    "send": send,
+    "receive": receive,
     "lost_datagram": lost_datagram,
     "returned_datagram": returned_datagram,
     "interrupted_receive": interrupted_receive,

@@ -72,8 +72,8 @@ static __always_inline void count_connection(struct connection *connection)
 	count = bpf_map_lookup_elem(&open_by_edge, &key);
 	if (count)
 		(*count)++;
-	else
-		bpf_map_update_elem(&open_by_edge, &key, &first_count, BPF_NOEXIST);
+	else if (bpf_map_update_elem(&open_by_edge, &key, &first_count, BPF_NOEXIST))
+		lose(LOST_OPEN);
 }
 
 SEC("iter/bpf_sk_storage_map")

@@ -67,15 +67,17 @@ struct {
 
 #define add(counter, number) __sync_fetch_and_add(&(counter), (number))
 
-/* The clock is read once a tick of the kernel (1 to 10 ms): reading it costs as much as counting. */
-static __always_inline void touch(struct edge_counts *counts)
+/* The clock is read once a tick of the kernel (1 to 10 ms): reading it costs as much as counting.
+ * Returns whether this is the edge's first change in a tick. */
+static __always_inline bool touch(struct edge_counts *counts)
 {
 	u64 tick = bpf_jiffies64();
 
 	if (counts->tick == tick)
-		return;
+		return false;
 	counts->tick = tick;
 	counts->last_ns = bpf_ktime_get_ns();
+	return true;
 }
 
 static __always_inline void lose(u32 what)
@@ -183,6 +185,15 @@ static __always_inline void read_addresses(struct sock *sk, struct edge_key *key
 	key->netns = common->skc_net.net->ns.inum;
 }
 
+/* Whether the kernel chooses such ports for clients of the socket's namespace. */
+static __always_inline bool is_ephemeral(struct sock *sk, u16 port)
+{
+	u32 range = sk->__sk_common.skc_net.net->ipv4.ip_local_ports.range;
+	u16 low = range, high = range >> 16;
+
+	return port >= low && port <= high;
+}
+
 /* The executable of a task, by its inode. */
 static __always_inline void identify_program(struct task_struct *task, struct edge_key *key)
 {
@@ -205,7 +216,8 @@ static __always_inline void read_program(struct task_struct *task, struct edge_k
 		return;
 	struct program_name name = {};
 	bpf_probe_read_kernel_str(name.name, sizeof(name.name), dentry->d_name.name);
-	bpf_map_update_elem(&programs, &program, &name, BPF_ANY);
+	if (bpf_map_update_elem(&programs, &program, &name, BPF_ANY))
+		lose(LOST_NAMES);
 }
 
 #endif

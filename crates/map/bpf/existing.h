@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Connections that were there before the tracer. */
+/* Connections and sockets of UDP that are older than the tracer. */
 #ifndef TARE_MAP_EXISTING_H
 #define TARE_MAP_EXISTING_H
 
 #include "transitions.h"
+#include "udp.h"
 
 /* Ports that something listens at, by namespace; the value is the least backlog: at one port, there
  * may be a listener for each address. */
@@ -20,14 +21,6 @@ struct {
 	__type(key, struct listener_key);
 	__type(value, u32);
 } listeners SEC(".maps");
-
-static __always_inline bool is_ephemeral(struct sock *sk, u16 port)
-{
-	u32 range = sk->__sk_common.skc_net.net->ipv4.ip_local_ports.range;
-	u16 low = range, high = range >> 16;
-
-	return port >= low && port <= high;
-}
 
 /* The side of a connection whose set-up was not seen, and how it is known. */
 static __always_inline u8 role_of(struct sock *sk, u32 *confidence)
@@ -71,8 +64,9 @@ static __always_inline void found_listener(struct sock *sk, struct task_struct *
 	}
 	connection->state = LISTENING;
 	least = bpf_map_lookup_elem(&listeners, &key);
-	if (!least || *least > backlog)
-		bpf_map_update_elem(&listeners, &key, &backlog, BPF_ANY);
+	if ((!least || *least > backlog) &&
+	    bpf_map_update_elem(&listeners, &key, &backlog, BPF_ANY))
+		lose(LOST_LISTENERS);
 }
 
 static __always_inline void found_connection(struct sock *sk, struct task_struct *task)
@@ -154,12 +148,12 @@ static __always_inline void found_connecting(struct sock *sk, struct task_struct
 	give(connection, tp, &key, task->tgid);
 }
 
-static __always_inline struct sock *tcp_socket_of(struct file *file)
+static __always_inline struct sock *socket_of(struct file *file)
 {
 	struct socket *socket = file ? bpf_sock_from_file(file) : NULL;
 	struct sock *sk = socket ? socket->sk : NULL;
 
-	if (!sk || sk->sk_protocol != IPPROTO_TCP)
+	if (!sk)
 		return NULL;
 	if (sk->__sk_common.skc_family != AF_INET && sk->__sk_common.skc_family != AF_INET6)
 		return NULL;
@@ -170,10 +164,11 @@ SEC("iter/task_file")
 int find_listeners(struct bpf_iter__task_file *ctx)
 {
 	struct task_struct *task = ctx->task;
-	struct sock *sk = tcp_socket_of(ctx->file);
+	struct sock *sk = socket_of(ctx->file);
 
 	tracer = bpf_get_current_pid_tgid() >> 32;
-	if (task && sk && sk->__sk_common.skc_state == TCP_LISTEN)
+	if (task && sk && sk->sk_protocol == IPPROTO_TCP &&
+	    sk->__sk_common.skc_state == TCP_LISTEN)
 		found_listener(sk, task);
 	return 0;
 }
@@ -182,9 +177,16 @@ SEC("iter/task_file")
 int find_connections(struct bpf_iter__task_file *ctx)
 {
 	struct task_struct *task = ctx->task;
-	struct sock *sk = tcp_socket_of(ctx->file);
+	struct sock *sk = socket_of(ctx->file);
 
+	/* The kernel runs it once more after the last file. */
+	if (!task)
+		has_found_all = true;
 	if (!task || !sk)
+		return 0;
+	if (sk->sk_protocol == IPPROTO_UDP)
+		found_udp_socket(sk);
+	if (sk->sk_protocol != IPPROTO_TCP)
 		return 0;
 	if (is_connected(sk->__sk_common.skc_state))
 		found_connection(sk, task);

@@ -23,6 +23,7 @@ typedef __u64 u64;
 #define MSG_ERRQUEUE 0x2000
 #define SOCK_DONE (1UL << 1)		/* the peer's FIN has arrived: enum sock_flags */
 #define SOCK_BINDPORT_LOCK 8		/* the program chose the local port */
+#define PRIVILEGED_PORTS 1024
 
 enum {
 	TCP_ESTABLISHED = 1,
@@ -90,6 +91,8 @@ struct sock_cgroup_data {
 	struct cgroup *cgroup;
 };
 
+struct bpf_local_storage;
+
 struct sock {
 	struct sock_common __sk_common;
 	u8 sk_userlocks;
@@ -98,6 +101,7 @@ struct sock {
 	int sk_err;
 	u32 sk_max_ack_backlog;
 	struct sock_cgroup_data sk_cgrp_data;
+	struct bpf_local_storage *sk_bpf_storage;
 };
 
 struct tcp_sock {

@@ -81,6 +81,9 @@ enum loss {
 	UNTRACKED_SOCKETS,	/* no memory for a socket's storage */
 	LOST_EVENTS,		/* the ring buffer is full */
 	LOST_ERRORS,		/* the map of errors is full */
+	LOST_LISTENERS,		/* the map of listeners is full */
+	LOST_NAMES,		/* no memory for a program's name */
+	LOST_OPEN,		/* the map of open connections by edge is full */
 	LOSSES,
 };
 

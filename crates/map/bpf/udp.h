@@ -26,7 +26,7 @@ struct udp_state {
 	u8 role;
 	u8 confidence;
 	u8 is_shared;		/* whether several tasks used it at one time */
-	u8 padding;
+	u8 is_older;		/* than the tracer: its first messages were not seen */
 };
 
 struct {
@@ -146,20 +146,109 @@ static __always_inline void forget_peer(struct sock *sk)
 		take_peer(sk, state, &peer);
 }
 
-/* Which end a socket is. The first message decides, and whether the program chose its port. */
-static __always_inline void decide_role(struct udp_state *state, bool is_bound, bool is_connected,
-					bool sent)
+/* Whether all sockets were found that are older than the tracer: others are new from now on. */
+bool has_found_all;
+
+/* Of two ports, the service has the lower kind. */
+enum kind_of_port { PRIVILEGED, REGISTERED, EPHEMERAL };
+
+static __always_inline enum kind_of_port kind_of_port(struct sock *sk, u16 port)
 {
-	if (!sent) {
-		state->role = ROLE_SERVER;
-		state->confidence = is_bound ? LISTENER : GUESSED;
-	} else if (is_bound && !is_connected) {
-		state->role = ROLE_SERVER;
-		state->confidence = GUESSED;
-	} else {
-		state->role = ROLE_CLIENT;
-		state->confidence = is_bound ? GUESSED : OBSERVED;
+	if (is_ephemeral(sk, port))
+		return EPHEMERAL;
+	return port < PRIVILEGED_PORTS ? PRIVILEGED : REGISTERED;
+}
+
+/* What a socket shows of itself at its first message that is seen. */
+struct first_message {
+	bool is_bound;		/* the program chose the local port */
+	bool is_connected;
+	bool has_peer;
+	bool sent;
+	int order;		/* below zero: the local port is the lower one */
+};
+
+/* Which end a socket is whose set-up was seen. The client sends first, but for a server with a lower
+ * port than its clients. */
+static __always_inline u8 role_of_new(struct first_message first, u8 *confidence)
+{
+	bool is_certain;
+
+	if (!first.sent) {
+		is_certain = first.order <= 0;
+		*confidence = is_certain ? OBSERVED : GUESSED;
+		return is_certain ? ROLE_SERVER : ROLE_CLIENT;
 	}
+	if (first.is_bound && first.order < 0) {
+		*confidence = GUESSED;
+		return ROLE_SERVER;
+	}
+	is_certain = !first.is_bound || first.is_connected || first.order > 0;
+	*confidence = is_certain ? OBSERVED : GUESSED;
+	return ROLE_CLIENT;
+}
+
+/* Which end a socket is that is older than the tracer: its ports show it. */
+static __always_inline u8 role_of_older(struct first_message first, u8 *confidence)
+{
+	bool listens = first.is_bound && !first.is_connected;
+
+	*confidence = GUESSED;
+	if (first.order > 0)
+		return ROLE_CLIENT;
+	if (first.order < 0) {
+		if (listens)
+			*confidence = LISTENER;
+		return ROLE_SERVER;
+	}
+	if (listens) {
+		if (!first.sent)
+			*confidence = LISTENER;
+		return ROLE_SERVER;
+	}
+	/* A server asks for the addresses of its clients. */
+	return first.sent || first.is_connected || !first.has_peer ? ROLE_CLIENT : ROLE_SERVER;
+}
+
+static __always_inline void decide_role(struct udp_state *state, struct sock *sk,
+					struct first_message first, u16 peer_port)
+{
+	int peer = peer_port ? kind_of_port(sk, peer_port) : EPHEMERAL;
+
+	first.has_peer = peer_port;
+	first.order = (int)kind_of_port(sk, sk->__sk_common.skc_num) - peer;
+	if (!has_found_all)
+		state->is_older = true;
+	if (state->is_older)
+		state->role = role_of_older(first, &state->confidence);
+	else
+		state->role = role_of_new(first, &state->confidence);
+}
+
+/* How it is known that a connected socket with a port of the kernel's choice is a client. Those that
+ * are older than the tracer have storage. */
+static __always_inline u32 confidence_of_client(struct sock *sk)
+{
+	struct udp_state *state;
+
+	if (!has_found_all)
+		return GUESSED;
+	if (!sk->sk_bpf_storage)
+		return OBSERVED;
+	state = bpf_sk_storage_get(&udp_sockets, sk, 0, 0);
+	return state && state->is_older ? GUESSED : OBSERVED;
+}
+
+/* A socket that is older than the tracer; messages that came since then may have decided its role. */
+static __always_inline void found_udp_socket(struct sock *sk)
+{
+	struct udp_state *state;
+
+	state = bpf_sk_storage_get(&udp_sockets, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!state)
+		lose(UNTRACKED_SOCKETS);
+	else if (!state->role)
+		state->is_older = true;
 }
 
 static __always_inline int count_message(struct sock *sk, int result, bool sent)
@@ -170,8 +259,9 @@ static __always_inline int count_message(struct sock *sk, int result, bool sent)
 	struct udp_state *state;
 	struct udp_peer peer;
 	struct edge_key key = { .protocol = IPPROTO_UDP };
-	u32 confidence = OBSERVED;
-	bool is_bound, has_role, folded = false;
+	struct first_message first = { .sent = sent };
+	u32 confidence = 0;
+	bool has_role, is_first_in_tick, folded = false;
 
 	if (sk->sk_protocol != IPPROTO_UDP || (family != AF_INET && family != AF_INET6))
 		return 0;
@@ -183,10 +273,11 @@ static __always_inline int count_message(struct sock *sk, int result, bool sent)
 	}
 	read_addresses(sk, &key);
 	peer_port = __builtin_bswap16(sk->__sk_common.skc_dport);
-	is_bound = sk->sk_userlocks & SOCK_BINDPORT_LOCK;
+	first.is_connected = peer_port;
+	first.is_bound = sk->sk_userlocks & SOCK_BINDPORT_LOCK;
 	key.role = ROLE_CLIENT;
 	/* Most clients need no storage: connected, with a port that the kernel chose. */
-	has_role = is_bound || !peer_port;
+	has_role = first.is_bound || !first.is_connected;
 	if (has_role || has_other_peers) {
 		state = bpf_sk_storage_get(&udp_sockets, sk, 0,
 					   has_role ? BPF_SK_STORAGE_GET_F_CREATE : 0);
@@ -194,18 +285,18 @@ static __always_inline int count_message(struct sock *sk, int result, bool sent)
 			lose(UNTRACKED_SOCKETS);
 			return 0;
 		}
-		if (state && has_role) {
-			if (!state->role)
-				decide_role(state, is_bound, peer_port, sent);
-			key.role = state->role;
-			confidence = state->confidence;
-		}
 		if (state && take_peer(sk, state, &peer)) {
 			peer_port = peer.port;
 			__builtin_memcpy(key.peer, peer.address, 16);
-		} else if (state && !peer_port) {
+		} else if (state && !first.is_connected) {
 			peer_port = state->peer.port;
 			__builtin_memcpy(key.peer, state->peer.address, 16);
+		}
+		if (state && has_role) {
+			if (!state->role)
+				decide_role(state, sk, first, peer_port);
+			key.role = state->role;
+			confidence = state->confidence;
 		}
 	}
 	identify_program(task, &key);
@@ -213,6 +304,8 @@ static __always_inline int count_message(struct sock *sk, int result, bool sent)
 	if (per_flow)
 		key.client_port = key.role == ROLE_CLIENT ? sk->__sk_common.skc_num : peer_port;
 	if (streaming) {
+		if (!has_role)
+			confidence = confidence_of_client(sk);
 		read_program(task, &key);
 		send_event(&key, sent ? SENT : RECEIVED, result, task->tgid, confidence);
 		return 0;
@@ -225,8 +318,11 @@ static __always_inline int count_message(struct sock *sk, int result, bool sent)
 	if (!counts)
 		return 0;
 	counts->pid = task->tgid;
-	counts->confidence |= confidence;
-	touch(counts);
+	is_first_in_tick = touch(counts);
+	if (has_role)
+		counts->confidence |= confidence;
+	else if (is_first_in_tick && !(counts->confidence & OBSERVED))
+		counts->confidence |= confidence_of_client(sk);
 	if (result < 0) {
 		count_error(&key, folded, sent ? FAILED_SEND : FAILED_RECEIVE, -result);
 	} else if (sent) {

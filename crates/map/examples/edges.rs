@@ -15,8 +15,8 @@ fn main() -> Result<(), Error> {
             edge.program, edge.role, edge.local, edge.peer, edge.port, edge.bytes_sent
         );
     }
-    if !reading.completeness.is_complete() {
-        println!("not complete: {:?}", reading.completeness);
+    if let Some(missing) = reading.describe_missing() {
+        println!("{missing}");
     }
     Ok(())
 }

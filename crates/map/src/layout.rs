@@ -99,7 +99,8 @@ pub const LISTENER: u32 = 2;
 pub const OBSERVED: u32 = 4;
 
 /// In the order of `enum loss`.
-pub const LOSSES: usize = 5;
+pub const LOSSES: usize = 8;
+pub const LOST_OPEN: usize = 7;
 
 // SAFETY: each is plain data that every bit pattern is a value of; the padding is named.
 unsafe impl aya::Pod for EdgeKey {}

@@ -27,6 +27,7 @@ mod sock_diag;
 pub use edges::edge::{
     Completeness, Cost, Direction, Edge, Events, Method, Protocol, Reading, Role, Rtt, Runs,
 };
+pub use edges::missing::{Missing, Part};
 pub use loader::options::Options;
 pub use loader::programs::obstacle;
 pub use loader::tracer::Tracer;

@@ -29,14 +29,21 @@ impl Namespaces {
     /// All that have a process, by their inode numbers: a path to each, and none for the own one. Some
     /// cannot be entered; without root, it is only the own one that can.
     pub fn all(&self) -> HashMap<u32, Option<PathBuf>> {
+        self.all_and_hidden().0
+    }
+
+    /// The same, and whether those of some processes may not be seen.
+    pub fn all_and_hidden(&self) -> (HashMap<u32, Option<PathBuf>>, bool) {
         let mut found = HashMap::from([(self.own_number, None)]);
+        let mut has_hidden = false;
         for pid in processes::all() {
             let path = PathBuf::from(format!("/proc/{pid}/ns/net"));
-            if let Ok(status) = fs::metadata(&path) {
-                found.entry(status.ino() as u32).or_insert(Some(path));
+            match fs::metadata(&path) {
+                Ok(status) => _ = found.entry(status.ino() as u32).or_insert(Some(path)),
+                Err(error) => has_hidden |= error.kind() == io::ErrorKind::PermissionDenied,
             }
         }
-        found
+        (found, has_hidden)
     }
 
     /// Calls `act` in the namespace; the thread comes back.

@@ -22,47 +22,56 @@ pub fn method(arguments: &Arguments) -> Method {
     arguments.method.unwrap_or_else(allowed)
 }
 
-fn is_root() -> bool {
-    // SAFETY: asks for a number.
-    unsafe { libc::geteuid() == 0 }
-}
-
 /// Whether something is lost unless it is read at every interval.
 pub fn needs_intervals(method: Method) -> bool {
     matches!(method, Method::Aggregate | Method::Poll)
 }
 
+fn say_polling(reason: &dyn std::fmt::Display) {
+    tare_command::say(format_args!("using --method poll, because {reason}"));
+}
+
+/// Whether the kernel refuses what it was asked for also without statistics.
+fn refuses_programs(options: Options) -> bool {
+    !options.statistics || Tracer::start(&Options { statistics: false, ..options }).is_err()
+}
+
 impl Source {
     pub fn start(arguments: &Arguments) -> Result<Self, Failure> {
         let method = method(arguments);
-        if arguments.method.is_none()
-            && let Some(reason) = obstacle()
-        {
-            let all = ", other namespaces, and names of other users' programs";
-            let of_others = if is_root() { "" } else { all };
-            tare_command::say(format_args!(
-                "using --method poll, because {reason}. Missing are short connections, failed \
-                 connects, bytes of UDP{of_others}"
-            ));
+        if method == Method::Poll {
+            if arguments.method.is_none()
+                && let Some(reason) = obstacle()
+            {
+                say_polling(&reason);
+            }
+            return Self::poll(arguments);
         }
-        let kind = if method == Method::Poll {
-            Poller::start(arguments.max_edges).map(|poller| Kind::Lists(Box::new(poller)))
-        } else {
-            let options = Options {
-                method,
-                events: arguments.events,
-                buffer: arguments.buffer.next_power_of_two() << 20,
-                max_edges: arguments.max_edges,
-                statistics: arguments.tracer_stats,
-            };
-            Tracer::start(&options).map(|tracer| {
+        let options = Options {
+            method,
+            events: arguments.events,
+            buffer: arguments.buffer.next_power_of_two() << 20,
+            max_edges: arguments.max_edges,
+            statistics: arguments.tracer_stats,
+        };
+        match Tracer::start(&options) {
+            Ok(tracer) => {
                 if !tracer.has_udp() {
                     tare_command::say("UDP is missing: it needs Linux 6.3 or later");
                 }
-                Kind::Kernel(Box::new(tracer))
-            })
-        };
-        Ok(Self { method, kind: kind.map_err(Failure::work)? })
+                Ok(Self { method, kind: Kind::Kernel(Box::new(tracer)) })
+            }
+            Err(reason) if arguments.method.is_none() && refuses_programs(options) => {
+                say_polling(&reason);
+                Self::poll(arguments)
+            }
+            Err(reason) => Err(Failure::work(reason)),
+        }
+    }
+
+    fn poll(arguments: &Arguments) -> Result<Self, Failure> {
+        let poller = Poller::start(arguments.max_edges).map_err(Failure::work)?;
+        Ok(Self { method: Method::Poll, kind: Kind::Lists(Box::new(poller)) })
     }
 
     pub fn method(&self) -> Method {

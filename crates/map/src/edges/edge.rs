@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a tracer finds.
 
+use crate::edges::missing::Missing;
 use clap::ValueEnum;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -63,6 +64,11 @@ impl Edge {
     /// Whether bytes and packets are those of all connections.
     pub fn has_bytes(&self) -> bool {
         self.bytes_known && self.linked == Some(false)
+    }
+
+    /// Whether its bytes can change before the next event.
+    pub fn has_open_connections(&self) -> bool {
+        self.protocol != Protocol::Udp && self.active > 0
     }
 
     /// Adds the counts of an edge that differs in nothing else.
@@ -176,7 +182,7 @@ pub struct Rtt {
     pub max_us: u64,
 }
 
-/// What was not recorded as it should be. All zero: the edges are complete.
+/// What was not recorded as it should be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Completeness {
     /// Updates that were folded into the edge `other`.
@@ -192,12 +198,12 @@ pub struct Completeness {
     /// Connections that were counted as closed because their sockets no longer exist: the kernel ran
     /// no program for their end. Their last bytes are missing.
     pub unseen_ends: u64,
-}
-
-impl Completeness {
-    pub fn is_complete(&self) -> bool {
-        *self == Self::default()
-    }
+    /// Listening sockets that were not recorded: directions of older connections are guessed instead.
+    pub lost_listeners: u64,
+    /// Programs whose names were not recorded.
+    pub lost_names: u64,
+    /// Edges whose open connections were not counted: ends that no program saw were not looked for.
+    pub lost_open: u64,
 }
 
 /// What a tracer cost since it started.
@@ -220,6 +226,27 @@ pub struct Runs {
 pub struct Reading {
     pub edges: Vec<Edge>,
     pub completeness: Completeness,
+    /// What the method and this machine do not show.
+    pub missing: Vec<Missing>,
+}
+
+impl Reading {
+    /// Whether everything was recorded.
+    pub fn is_complete(&self) -> bool {
+        self.missing.is_empty() && self.completeness == Completeness::default()
+    }
+
+    /// What is missing, in one line for people; none if everything was recorded.
+    pub fn describe_missing(&self) -> Option<String> {
+        if self.is_complete() {
+            return None;
+        }
+        let reasons = self.missing.iter().map(|missing| missing.reason.to_string());
+        let counts = (self.completeness != Completeness::default())
+            .then(|| serde_json::to_string(&self.completeness).unwrap_or_default());
+        let parts: Vec<_> = reasons.chain(counts).collect();
+        Some(format!("not complete: {}", parts.join("; ")))
+    }
 }
 
 /// The order of edges in every output; edges that a reader cannot tell apart are added up. Programs
@@ -252,6 +279,7 @@ fn identity(edge: &Edge) -> (IpAddr, IpAddr, u16, u8, &str, u8, u32, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::edges::missing::Part;
 
     fn edge(program: &str, pid: u32, last_seen_ns: i64) -> Edge {
         Edge {
@@ -308,6 +336,20 @@ mod tests {
         assert_eq!(failed, [("ECONNREFUSED".to_owned(), 7), ("EPERM".to_owned(), 1)]);
         assert_eq!(python.rtt, Some(Rtt { count: 3, sum_us: 25, min_us: 5, max_us: 11 }));
         assert_eq!(edges[1], edge("shop", 9, 20));
+    }
+
+    #[test]
+    fn reasons_and_counts_are_one_line() {
+        let mut reading =
+            Reading { edges: Vec::new(), completeness: Completeness::default(), missing: vec![] };
+        assert!(reading.is_complete());
+        assert_eq!(reading.describe_missing(), None);
+        reading.missing.push(Missing::new(Part::Udp, "UDP (no events)"));
+        assert!(!reading.is_complete());
+        assert_eq!(reading.describe_missing().unwrap(), "not complete: UDP (no events)");
+        reading.completeness.folded = 3;
+        let line = reading.describe_missing().unwrap();
+        assert!(line.starts_with("not complete: UDP (no events); {\"folded\":3,"), "{line}");
     }
 
     #[test]

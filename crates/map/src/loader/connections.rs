@@ -42,13 +42,13 @@ impl Connections {
         Ok(Self { drain, count_open, namespaces: Some(Namespaces::new()?) })
     }
 
-    /// Brings the edges of open connections up to date.
-    pub fn drain(&self) -> Result<(), Error> {
-        self.run(&self.drain).map(drop)
+    /// Brings the edges of open connections up to date. Returns the network namespaces that were
+    /// looked at; all if there is no set.
+    pub fn drain(&self) -> Result<Option<HashSet<u32>>, Error> {
+        self.run(&self.drain)
     }
 
-    /// Counts open connections by edge. Returns the network namespaces that were looked at; all if
-    /// there is no set.
+    /// Counts open connections by edge. Returns the same.
     pub fn count_open(&self) -> Result<Option<HashSet<u32>>, Error> {
         self.run(&self.count_open)
     }

@@ -3,6 +3,7 @@
 
 pub mod calls;
 pub mod connections;
+pub mod losses;
 pub mod options;
 pub mod programs;
 pub mod tracer;

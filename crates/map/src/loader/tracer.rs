@@ -3,21 +3,23 @@
 
 use crate::clock::{Clock, process_seconds};
 use crate::edges::direction::confirm;
-use crate::edges::edge::{Completeness, Cost, Method, Reading, Runs, sort};
+use crate::edges::edge::{Completeness, Cost, Edge, Events, Method, Reading, Runs, sort};
 use crate::edges::links::Links;
+use crate::edges::missing::{Missing, Part};
 use crate::edges::resolve::Resolver;
-use crate::layout::{EdgeCounts, EdgeKey, ErrorKey, LOSSES};
+use crate::layout::{EdgeCounts, EdgeKey, ErrorKey, LOST_OPEN};
 use crate::loader::calls;
 use crate::loader::connections::Connections;
+use crate::loader::losses;
 use crate::loader::options::Options;
-use crate::loader::programs::{self, add_other, map_fd, program_fd};
+use crate::loader::programs::{self, add_other, map_fd};
 use crate::loader::unseen::{OpenByEdge, UnseenEnds, missing};
 use crate::loader::user_space_counts::{EdgeTotals, Stream};
 use crate::{Error, failed};
-use aya::maps::{Array, PerCpuArray, RingBuf};
+use aya::maps::{Array, RingBuf};
 use aya::sys::{Stats, enable_stats};
 use aya::{Btf, Ebpf};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -33,12 +35,15 @@ type Errors = Vec<(ErrorKey, u64)>;
 /// BPF programs that are attached, until it is dropped.
 pub struct Tracer {
     method: Method,
+    events: Events,
     kernel: Ebpf,
     /// What was counted outside of the kernel.
     totals: EdgeTotals,
     stream: Option<Stream>,
     uses_second: bool,
     connections: Connections,
+    /// The network namespaces whose open connections were read last; all if there is no set.
+    drained: Option<HashSet<u32>>,
     /// When open connections may be read again.
     next_drain: Instant,
     /// When open connections may be counted by edge again.
@@ -87,10 +92,12 @@ impl Tracer {
         }
         Ok(Self {
             method: options.method,
+            events: options.events,
             totals: EdgeTotals::new(options.max_edges),
             stream,
             uses_second: false,
             connections,
+            drained: None,
             next_drain: Instant::now(),
             next_count: Instant::now() + BETWEEN_COUNTS,
             unseen_ends: UnseenEnds::default(),
@@ -140,7 +147,12 @@ impl Tracer {
     fn read_counts(&mut self) -> Result<Reading, Error> {
         let errors = self.errors()?;
         let edges = self.counts()?;
-        self.collect(errors, edges)
+        let mut reading = self.collect(errors, edges)?;
+        if self.method != Method::Stream && reading.edges.iter().any(Edge::has_open_connections) {
+            let reason = "bytes since an earlier reading of open connections";
+            reading.missing.push(Missing::new(Part::OpenBytes, reason));
+        }
+        Ok(reading)
     }
 
     /// Brings the edges of open connections up to date, and looks for ends that no program saw if
@@ -148,7 +160,7 @@ impl Tracer {
     fn read_connections(&mut self, may_count: bool) -> Result<Reading, Error> {
         let begin = Instant::now();
         self.set_open(0)?;
-        self.connections.drain()?;
+        self.drained = self.connections.drain()?;
         self.next_drain = begin + begin.elapsed() * SHARE_OF_A_CORE;
         let errors = self.errors()?;
         let mut edges = self.counts()?;
@@ -157,7 +169,16 @@ impl Tracer {
             edges = self.find_unseen_ends(edges)?;
             self.next_count = Instant::now() + BETWEEN_COUNTS;
         }
-        self.collect(errors, edges)
+        let mut reading = self.collect(errors, edges)?;
+        let is_skipped = |edge: &Edge| {
+            edge.has_open_connections()
+                && self.drained.as_ref().is_some_and(|seen| !seen.contains(&edge.netns))
+        };
+        if reading.edges.iter().any(is_skipped) {
+            let reason = "bytes of open connections in namespaces that cannot be entered";
+            reading.missing.push(Missing::new(Part::OpenBytes, reason));
+        }
+        Ok(reading)
     }
 
     /// Returns the counts of edges afterwards.
@@ -175,9 +196,14 @@ impl Tracer {
     /// that begin meanwhile have ended when it returns.
     fn open_by_edge(&self) -> Result<OpenByEdge, Error> {
         let wait = || calls::wait_for_programs().map_err(|error| Error::new("membarrier", error));
+        let lost = losses::read(&self.kernel)?[LOST_OPEN];
         wait()?;
-        let namespaces = self.connections.count_open()?;
+        let mut namespaces = self.connections.count_open()?;
         wait()?;
+        if losses::read(&self.kernel)?[LOST_OPEN] != lost {
+            // Edges that there was no room for would seem to have no open connection.
+            namespaces = Some(HashSet::new());
+        }
         let counted =
             calls::take_elements(map_fd(&self.kernel, "open_by_edge")?, (EdgeKey::OTHER, 0))
                 .map_err(|error| Error::new("the map of open connections", error))?;
@@ -283,7 +309,24 @@ impl Tracer {
         self.links.mark(&mut found);
         confirm(&mut found);
         sort(&mut found);
-        Ok(Reading { edges: found, completeness: self.completeness()? })
+        Ok(Reading { edges: found, completeness: self.completeness()?, missing: self.missing() })
+    }
+
+    /// What neither this kernel nor the method show.
+    fn missing(&self) -> Vec<Missing> {
+        let mut missing = Vec::new();
+        if !self.has_udp() {
+            let reason = "UDP (the kernel has no events for it before Linux 6.3)";
+            missing.push(Missing::new(Part::Udp, reason));
+        } else if self.resolver.cgroups.root().is_none() {
+            let reason = "peers of UDP sockets that are not connected (cgroup2 is not mounted)";
+            missing.push(Missing::new(Part::UdpPeers, reason));
+        }
+        if self.method == Method::Stream && self.events != Events::All {
+            let reason = "bytes and ends of TCP connections (--events all adds them)";
+            missing.push(Missing::new(Part::TcpBytes, reason));
+        }
+        missing
     }
 
     /// What tracing cost; run times only with [`Options::statistics`].
@@ -296,38 +339,16 @@ impl Tracer {
     }
 
     fn completeness(&self) -> Result<Completeness, Error> {
-        let counters = self.kernel.map("losses").and_then(|map| PerCpuArray::try_from(map).ok());
-        let counters: PerCpuArray<_, u64> =
-            counters.ok_or_else(|| Error::new("losses", "not in the object"))?;
-        let mut losses = [0_u64; LOSSES];
-        for (number, sum) in losses.iter_mut().enumerate() {
-            let number = u32::try_from(number).expect("there are few");
-            let values = counters.get(&number, 0).map_err(|error| failed("losses", &error))?;
-            *sum = values.iter().sum();
-        }
-        let mut missed_events = 0;
-        for &name in self.attached {
-            let runs = calls::program_runs(program_fd(&self.kernel, name)?);
-            missed_events += runs.map_err(|error| Error::new(name, error))?.missed;
-        }
-        let [mut folded, lost_updates, untracked_sockets, lost_events, lost_errors] = losses;
-        folded += self.totals.folded;
-        Ok(Completeness {
-            folded,
-            lost_updates,
-            untracked_sockets,
-            lost_events,
-            lost_errors,
-            missed_events,
-            unseen_ends: self.unseen_ends.total(),
-        })
+        let mut counted = losses::completeness(&self.kernel, self.attached)?;
+        counted.folded += self.totals.folded;
+        counted.unseen_ends = self.unseen_ends.total();
+        Ok(counted)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Edge;
     use aya::programs::BtfTracePoint;
     use std::net::{TcpListener, TcpStream};
 

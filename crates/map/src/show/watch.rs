@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use tare_command::terminal::Output;
 use tare_command::{Failure, ResultExt, Signals};
+use tare_map::{Missing, Part};
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let signals =
@@ -53,6 +54,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let reading = source.read_now().map_err(Failure::work)?;
     let seconds = begin.elapsed().as_secs_f64();
     let cost = arguments.tracer_stats.then(|| source.cost());
+    if !arguments.json
+        && let Some(missing) = reading.describe_missing()
+    {
+        tare_command::say(missing);
+    }
     if arguments.json {
         let text = output::json::whole(source.method(), &reading, seconds, cost.as_ref());
         tare_command::print(text.or_failed("the edges were not printed")?)?;
@@ -87,7 +93,11 @@ fn lines(
         let is_last = wait(signals, Some(end.map_or(due, |end| end.min(due))), source)
             || end.is_some_and(|end| end <= Instant::now());
         let reading = if is_last { source.read_now() } else { source.read() };
-        let reading = reading.map_err(Failure::work)?;
+        let mut reading = reading.map_err(Failure::work)?;
+        if missed > 0 {
+            let reason = format!("{missed} intervals (a reading or the output took longer)");
+            reading.missing.push(Missing::new(Part::Intervals, reason));
+        }
         let cost = arguments.tracer_stats.then(|| source.cost());
         let seconds = begin.elapsed().as_secs_f64();
         let line =

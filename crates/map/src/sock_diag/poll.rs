@@ -6,6 +6,7 @@ use crate::clock::process_seconds;
 use crate::edges::direction::confirm;
 use crate::edges::edge::{Completeness, Cost, Direction, Edge, Protocol, Reading, Role, Rtt, sort};
 use crate::edges::links::Links;
+use crate::edges::missing::{Missing, Part};
 use crate::edges::names::{Cgroups, Services};
 use crate::layout::{TCP, UDP};
 use crate::namespaces::Namespaces;
@@ -14,6 +15,7 @@ use crate::sock_diag::sockets::{LISTEN, Lister, Socket, TcpCounts};
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
+use std::io;
 use std::net::IpAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tare_command::processes;
@@ -34,6 +36,9 @@ pub struct Poller {
     ephemeral: (u16, u16),
     is_first: bool,
     folded: u64,
+    /// Whether network namespaces, or descriptors of processes, could not be read.
+    has_hidden_namespaces: bool,
+    has_hidden_programs: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -93,6 +98,8 @@ impl Poller {
             ephemeral: ephemeral_ports(),
             is_first: true,
             folded: 0,
+            has_hidden_namespaces: false,
+            has_hidden_programs: false,
         };
         poller.compare()?;
         poller.is_first = false;
@@ -107,7 +114,23 @@ impl Poller {
         confirm(&mut edges);
         sort(&mut edges);
         let completeness = Completeness { folded: self.folded, ..Completeness::default() };
-        Ok(Reading { edges, completeness })
+        Ok(Reading { edges, completeness, missing: self.missing() })
+    }
+
+    /// What lists of sockets do not show.
+    fn missing(&self) -> Vec<Missing> {
+        let always = [
+            (Part::ShortConnections, "short connections (sockets are listed once per interval)"),
+            (Part::FailedConnects, "failed connects"),
+            (Part::LastBytes, "the last bytes of connections"),
+            (Part::UdpMessages, "bytes of UDP, and its unconnected sockets"),
+        ];
+        let namespaces = (Part::Namespaces, "other network namespaces (they need root)");
+        let programs = (Part::Programs, "names of other users' programs (they need root)");
+        let namespaces = self.has_hidden_namespaces.then_some(namespaces);
+        let programs = self.has_hidden_programs.then_some(programs);
+        let all = always.into_iter().chain(namespaces).chain(programs);
+        all.map(|(part, reason)| Missing::new(part, reason)).collect()
     }
 
     /// CPU time of this process; there are no programs in the kernel.
@@ -289,17 +312,20 @@ impl Poller {
 
     /// A lister for each network namespace that may be entered.
     fn find_namespaces(&mut self) -> Result<(), Error> {
-        let all = self.namespaces.all();
+        let (all, mut has_hidden) = self.namespaces.all_and_hidden();
         self.listers.retain(|netns, _| all.contains_key(netns));
         for (netns, path) in all {
             if let Entry::Vacant(place) = self.listers.entry(netns) {
                 match self.namespaces.inside(path.as_ref(), Lister::new) {
                     Ok(lister) => _ = place.insert(lister),
-                    Err(_) if path.is_some() => {}
+                    Err(error) if path.is_some() => {
+                        has_hidden |= error.kind() == io::ErrorKind::PermissionDenied;
+                    }
                     Err(error) => return Err(Error::new("sock_diag", error)),
                 }
             }
         }
+        self.has_hidden_namespaces |= has_hidden;
         Ok(())
     }
 
@@ -307,7 +333,11 @@ impl Poller {
     fn find_owners(&mut self) {
         for pid in processes::all() {
             let mut program = None;
-            for path in processes::descriptors(pid).into_iter().flatten() {
+            let descriptors = processes::descriptors(pid);
+            self.has_hidden_programs |= descriptors
+                .as_ref()
+                .is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied);
+            for path in descriptors.into_iter().flatten() {
                 let Ok(target) = fs::read_link(&path) else { continue };
                 let Some(inode) = socket_inode(&target.to_string_lossy()) else { continue };
                 let program = program.get_or_insert_with(|| {

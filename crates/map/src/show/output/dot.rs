@@ -7,7 +7,7 @@ use tare_map::Reading;
 pub fn whole(reading: &Reading) -> String {
     let graph = Graph::new(reading);
     let mut text = "digraph map {\n  rankdir=LR;\n".to_owned();
-    if !reading.completeness.is_complete() {
+    if !reading.is_complete() {
         text += &format!("  label={};\n", quoted("not complete: --json shows what is missing"));
     }
     for (number, node) in graph.nodes.iter().enumerate() {

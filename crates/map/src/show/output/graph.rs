@@ -192,7 +192,7 @@ pub mod tests {
     }
 
     pub fn reading(edges: Vec<Edge>) -> Reading {
-        Reading { edges, completeness: Completeness::default() }
+        Reading { edges, completeness: Completeness::default(), missing: Vec::new() }
     }
 
     fn named(name: &str) -> Node {

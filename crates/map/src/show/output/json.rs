@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use serde::Serialize;
-use tare_map::{Completeness, Cost, Edge, Method, Reading};
+use tare_map::{Completeness, Cost, Edge, Method, Missing, Reading};
 
 /// All edges so far.
 #[derive(Serialize)]
@@ -10,6 +10,7 @@ struct Object<'reading> {
     #[serde(flatten)]
     interval: Option<Interval>,
     complete: bool,
+    missing: &'reading [Missing],
     completeness: Completeness,
     #[serde(skip_serializing_if = "Option::is_none")]
     tracer: Option<&'reading Cost>,
@@ -54,7 +55,14 @@ fn object<'reading>(
     tracer: Option<&'reading Cost>,
     interval: Option<Interval>,
 ) -> Object<'reading> {
-    let completeness = reading.completeness;
-    let complete = completeness.is_complete();
-    Object { method, seconds, interval, complete, completeness, tracer, edges: &reading.edges }
+    Object {
+        method,
+        seconds,
+        interval,
+        complete: reading.is_complete(),
+        missing: &reading.missing,
+        completeness: reading.completeness,
+        tracer,
+        edges: &reading.edges,
+    }
 }

@@ -8,7 +8,7 @@ use tare_map::Reading;
 pub fn whole(reading: &Reading) -> String {
     let graph = Graph::new(reading);
     let mut text = "flowchart LR\n".to_owned();
-    if !reading.completeness.is_complete() {
+    if !reading.is_complete() {
         text += "  incomplete[\"not complete: --json shows what is missing\"]\n";
     }
     for (number, node) in graph.nodes.iter().enumerate() {

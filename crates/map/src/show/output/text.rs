@@ -2,7 +2,7 @@
 use tare_command::terminal::printable;
 use tare_map::{Cost, Edge, Protocol, Reading, Role};
 
-/// A table for people, and a line if it is not complete.
+/// A table for people.
 pub fn table(reading: &Reading) -> String {
     let mut rows = vec![
         [
@@ -25,10 +25,6 @@ pub fn table(reading: &Reading) -> String {
         });
         text += cells.collect::<Vec<_>>().join("  ").trim_end();
         text += "\n";
-    }
-    if !reading.completeness.is_complete() {
-        let counts = serde_json::to_string(&reading.completeness).unwrap_or_default();
-        text += &format!("not complete: {counts}\n");
     }
     text
 }

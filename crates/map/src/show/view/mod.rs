@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use table::{COLUMNS, Column, Row, State, Table};
 use tare_command::terminal::printable;
 use tare_command::{Failure, ResultExt, Signals};
-use tare_map::{Completeness, Method, Protocol, Role};
+use tare_map::{Completeness, Method, Part, Protocol, Role};
 
 const HELP: &str = "q quit  \u{2190}\u{2192} sort  r reverse  / search  \u{2191}\u{2193} scroll";
 
@@ -37,13 +37,13 @@ fn watch(
     interval: Duration,
 ) -> Result<(), Failure> {
     let mut view = View::new();
-    // The warning about what it does not see is hidden while the view is on.
     view.is_polling = source.method() == Method::Poll;
     let mut due = Instant::now();
     loop {
         if due <= Instant::now() {
             let reading = source.read().map_err(Failure::work)?;
             view.completeness = reading.completeness;
+            view.missing = reading.missing.iter().map(|missing| missing.part).collect();
             view.table.update(reading, Instant::now());
             due = Instant::now() + interval;
         }
@@ -74,6 +74,7 @@ fn watch(
 struct View {
     table: Table,
     completeness: Completeness,
+    missing: Vec<Part>,
     is_polling: bool,
     is_searching: bool,
     selection: TableState,
@@ -84,6 +85,7 @@ impl View {
         Self {
             table: Table::new(),
             completeness: Completeness::default(),
+            missing: Vec::new(),
             is_polling: false,
             is_searching: false,
             selection: TableState::default().with_selected(Some(0)),
@@ -173,11 +175,16 @@ impl View {
             title += &format!(" with {}", printable(&self.table.search, &[]));
         }
         if self.is_polling {
-            title += "; by polling, without short connections and bytes of UDP";
+            title += " by polling";
         }
-        if !self.completeness.is_complete() {
-            let counts = serde_json::to_string(&self.completeness).unwrap_or_default();
-            title += &format!("; not complete: {counts}");
+        let names = self.missing.iter().map(|part| part.name().replace('_', " "));
+        let counts = serde_json::to_value(self.completeness).unwrap_or_default();
+        let counts = counts.as_object().into_iter().flatten();
+        let counts = counts.filter(|(_, count)| count.as_u64() != Some(0));
+        let counts = counts.map(|(name, count)| format!("{} {count}", name.replace('_', " ")));
+        let parts: Vec<_> = names.chain(counts).collect();
+        if !parts.is_empty() {
+            title += &format!("; not complete: {}", parts.join(", "));
         }
         title
     }
@@ -298,6 +305,9 @@ mod tests {
     fn missing_parts_are_shown() {
         let mut view = view();
         view.completeness.lost_events = 3;
-        assert!(screen(&mut view)[0].contains("not complete"));
+        view.missing = vec![Part::ShortConnections, Part::FailedConnects];
+        let title = &screen(&mut view)[0];
+        let missing = "; not complete: short connections, failed connects, lost events 3";
+        assert_eq!(*title, format!("tare map: 2 edges{missing}"));
     }
 }
