@@ -296,15 +296,14 @@ impl Members {
 
     /// Waits some microseconds for bytes of any link.
     pub fn spin(&self) -> bool {
+        // Once: a set that is closed meanwhile has fewer, and each link that was entered must be left.
+        let used = self.used();
         let mut entered = [None; MOST];
-        for (member, slot) in self.used().iter().zip(&mut entered) {
+        for (member, slot) in used.iter().zip(&mut entered) {
             *slot = member.enter();
         }
         let links = || {
-            self.used()
-                .iter()
-                .zip(&entered)
-                .filter_map(|(member, slot)| slot.map(|slot| (member, slot)))
+            used.iter().zip(&entered).filter_map(|(member, slot)| slot.map(|slot| (member, slot)))
         };
         let is_ready = links().next().is_some_and(|(_, first)| {
             let parts = first.parts();

@@ -71,6 +71,11 @@ impl Spin {
         }
     }
 
+    fn succeeded(&self, paid: bool) {
+        self.learn(paid);
+        self.paid.store(self.paid.load(Relaxed).wrapping_add(1), Relaxed);
+    }
+
     fn count_paid(&self, own: &Direction) {
         if self.paid.load(Relaxed) > 0 {
             let paid = self.paid.swap(0, Relaxed).into();
@@ -90,23 +95,18 @@ impl Spin {
         own.waits_on(cpu);
         let is_on_same_cpu = other.is_on(cpu);
         // Most answers come at once: the counter is not read for them.
-        let is_at_once = !is_on_same_cpu && looks(ready);
-        let is_ready = is_at_once || {
-            let start = ticks();
-            let is_ready = if is_on_same_cpu { yields(start, ready) } else { spins(start, ready) };
-            // Others may have had the CPU meanwhile.
-            let is_short = ticks().wrapping_sub(start) <= MOST * ticks_per_microsecond();
-            self.learn(is_ready && is_short);
-            if !is_ready {
-                state::count(Counter::VainSpins, 1);
-            }
-            is_ready
-        };
-        if is_at_once {
-            self.learn(true);
+        if !is_on_same_cpu && looks(ready) {
+            self.succeeded(true);
+            return true;
         }
+        let start = ticks();
+        let is_ready = if is_on_same_cpu { yields(start, ready) } else { spins(start, ready) };
         if is_ready {
-            self.paid.store(self.paid.load(Relaxed).wrapping_add(1), Relaxed);
+            // Others may have had the CPU meanwhile.
+            self.succeeded(ticks().wrapping_sub(start) <= MOST * ticks_per_microsecond());
+        } else {
+            self.learn(false);
+            state::count(Counter::VainSpins, 1);
         }
         is_ready
     }

@@ -17,12 +17,12 @@ pub struct Received {
     calls: AtomicU64,
 }
 
-/// All for a thread that has the receiver's lock: no other one writes meanwhile.
 impl Received {
     pub const fn new() -> Self {
         Self { bytes: AtomicU64::new(0), calls: AtomicU64::new(0) }
     }
 
+    /// For the thread that has the receiver's lock: no other one adds meanwhile.
     pub fn add(&self, bytes: u64) {
         let bytes = self.bytes.load(Relaxed).wrapping_add(bytes);
         let calls = self.calls.load(Relaxed).wrapping_add(1);
@@ -33,6 +33,7 @@ impl Received {
         }
     }
 
+    /// Under the lock, or where no call on the link goes on: when it, or the program, ends.
     pub fn tell(&self) {
         if self.calls.load(Relaxed) > 0 {
             state::count(Counter::RingReceived, self.bytes.swap(0, Relaxed));
