@@ -49,6 +49,8 @@ def spark(folder: Path) -> Iterator[Any]:
     pytest.importorskip("pyspark", reason="needs the group 'engines'")
     backend = open_engine("spark:local-cluster[2,1,1024]").backend
     assert backend._session.sparkContext.master == "local-cluster[2,1,1024]"
+    with pytest.raises(InputError, match=r"runs on local-cluster\[2,1,1024\] in this process"):
+        open_engine("spark:local[2]")
     yield backend.read_parquet(str(folder)).rename(latency_ns="duration_ns")
     backend._session.stop()
 
@@ -160,6 +162,7 @@ def test_a_verdict_is_the_same_whoever_counts(
     expected = judge(read_result(result)).to_json()
     by_spark = judge(read_result(result, "spark:local-cluster[2,1,1024]")).to_json()
     assert by_spark == expected
+    open_engine("spark").backend._session.stop()
 
     client = clickhouse_connect.get_client(interface="chdb")
     backend = ibis.clickhouse.from_connection(client)

@@ -45,6 +45,8 @@ def compared(result: Path, *options: str) -> dict[str, Any]:
 
 def test_spark_compares_the_topics_that_were_fetched(kafka: Broker, tmp_path: Path) -> None:
     pytest.importorskip("pyspark", reason="needs the group 'engines'")
+    from pyspark.sql import SparkSession
+
     result, sent = tmp_path / "result", {}
     for run in range(RUNS):
         for condition in SLOWER:
@@ -64,6 +66,9 @@ def test_spark_compares_the_topics_that_were_fetched(kafka: Broker, tmp_path: Pa
                 one.duration_ns for one in sent[topic]
             )
     by_spark = compared(result, "--engine", "spark:local[2]")
+    session = SparkSession.getActiveSession()
+    assert session
+    session.stop()
     assert by_spark == compared(result)
     verdicts = {
         one["span"]: one["verdict"]

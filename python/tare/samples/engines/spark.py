@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 def connect(url: str) -> Any:
     """`spark` is what Spark's own settings say, `spark:MASTER` and `spark://HOST:PORT` a master.
 
-    Raises InputError where there is no PySpark or no Java.
+    Raises InputError where there is no PySpark or no Java, and where this process has a session
+    on another master: Spark has one a process, and would hand it out without a word.
     """
     if not shutil.which("java") and not os.environ.get("JAVA_HOME"):
         raise InputError("--engine spark: needs Java 17 or later; install it or set JAVA_HOME")
@@ -47,6 +48,9 @@ def connect(url: str) -> Any:
     except Exception as error:
         reason = str(error).partition("\n")[0]
         raise InputError(f"--engine {url}: Spark does not start: {reason}") from error
+    at = session.sparkContext.master
+    if at != settings.get("spark.master", at):
+        raise InputError(f"--engine {url}: Spark runs on {at} in this process; stop it first")
     return ibis.pyspark.connect(session)
 
 
