@@ -45,6 +45,10 @@ pub struct Run {
     /// links that were silent, use TCP until there is memory
     #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = size)]
     pub memory: u64,
+    /// Let threads that wait for a message sleep at once. Default: they look for up to 50
+    /// microseconds before, as long as that pays
+    #[arg(long)]
+    pub no_spin: bool,
     /// Refuse io_uring with a seccomp filter, also to raw system calls. This sets no_new_privs:
     /// set-user-ID programs that the program starts then run without their owner's rights
     #[arg(long)]

@@ -93,6 +93,9 @@ fn choose(arguments: &Run, choice: &Choice) -> Result<(), Failure> {
         return Err(too_many("--allow-uid", 16));
     }
     choice.limit_memory(arguments.memory);
+    if arguments.no_spin {
+        choice.never_spin();
+    }
     Ok(())
 }
 

@@ -6,7 +6,8 @@ const RULES: usize = 64;
 const USERS: usize = 16;
 
 /// The connections that the user of tare-link chose, and other users that may be at their other
-/// ends; and how much memory links may have. tare-link writes it before it starts a program.
+/// ends; how much memory links may have, and how threads wait. tare-link writes it before it starts
+/// a program.
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct Choice {
@@ -14,6 +15,7 @@ pub struct Choice {
     exceptions: [Rule; RULES / 2],
     users: [AtomicU64; USERS],
     memory: AtomicU64,
+    never_spins: AtomicU64,
 }
 
 #[repr(C)]
@@ -77,6 +79,15 @@ impl Choice {
 
     pub fn memory(&self) -> u64 {
         self.memory.load(Relaxed)
+    }
+
+    /// A thread that waits sleeps at once.
+    pub fn never_spin(&self) {
+        self.never_spins.store(1, Relaxed);
+    }
+
+    pub fn never_spins(&self) -> bool {
+        self.never_spins.load(Relaxed) != 0
     }
 
     pub fn allows(&self, user: u32) -> bool {

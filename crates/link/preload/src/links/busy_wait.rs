@@ -45,13 +45,16 @@ impl Spin {
 
     /// Before the first wait: it is tried.
     pub fn begin(&self) {
-        self.score.store(BEST, Relaxed);
+        self.score.store(if never() { 0 } else { BEST }, Relaxed);
         self.seldom.store(SELDOM, Relaxed);
     }
 
     fn is_worth_it(&self) -> bool {
         if self.score.load(Relaxed) > 0 {
             return true;
+        }
+        if never() {
+            return false;
         }
         let waits = self.waits.load(Relaxed).wrapping_add(1);
         self.waits.store(waits, Relaxed);
@@ -110,6 +113,11 @@ impl Spin {
         }
         is_ready
     }
+}
+
+/// Whether the user wants every wait to sleep at once.
+fn never() -> bool {
+    state::statistics().is_some_and(|statistics| statistics.choice().never_spins())
 }
 
 /// Looks some times, for less than a microsecond or a few of them.
