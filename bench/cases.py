@@ -2,8 +2,9 @@
 """What a bench measured, beside its bars: a file of results, a table for people."""
 
 import json
+import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import exp, inf, log
@@ -95,7 +96,8 @@ def publish(part: str, cases: Sequence[Case], command: str, about: str, more: st
 
     Raises SystemExit, when all is written, where a case that has a bar was not measured.
     """
-    bars = read_bars(part)
+    wanted = read_bars(part)
+    bars = matched(wanted, cases)
     run = f"{datetime.now(UTC):%Y%m%dT%H%M%S}"
     folder = FOLDER / part
     rows = [_row(part, case, bars.get(case.name), run) for case in cases]
@@ -109,15 +111,26 @@ def publish(part: str, cases: Sequence[Case], command: str, about: str, more: st
     short = [case.name for case in cases if case.name in bars and not bars[case.name].met(case)]
     ending = f"Falls short: {', '.join(short) or 'nothing'}."
     renew(f"bench-{part}", f"Bench: {part}", command, f"{about}\n\n{table}\n\n{ending}")
-    if absent := bars.keys() - {case.name for case in cases}:
-        raise SystemExit(f"bench/{part}: not measured: {', '.join(sorted(absent))}")
+    if absent := [name for name in wanted if not matched({name: wanted[name]}, cases)]:
+        raise SystemExit(f"bench/{part}: not measured: {', '.join(absent)}")
     return not short
 
 
 def read_bars(part: str) -> dict[str, Bar]:
-    """The bars of a part by the names of their cases."""
+    """The bars of a part by the names of their cases, which are regular expressions."""
     text = (FOLDER / part / "bars.toml").read_text()
     return {name: Bar(**fields) for name, fields in tomllib.loads(text).items()}
+
+
+def matched(bars: Mapping[str, Bar], cases: Sequence[Case]) -> dict[str, Bar]:
+    """By the name of a case, the first bar that is meant for it."""
+    found = {}
+    for case in cases:
+        for name, bar in bars.items():
+            if re.fullmatch(name, case.name):
+                found[case.name] = bar
+                break
+    return found
 
 
 def _row(part: str, case: Case, bar: Bar | None, run: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 from math import inf
 
 import pytest
-from bench.cases import Bar, Case, read_bars
+from bench.cases import Bar, Case, matched, read_bars
 from bench.results import ROOT
 
 CASE = Case("one", "subject", "peer", "ns", [3.0, 2.0, 9.0], [1.0, 2.0, 2.0])
@@ -52,3 +52,9 @@ def test_never_slower_is_held_by_an_end_of_the_interval(
 
 def test_few_turns_hold_no_interval() -> None:
     assert CASE.interval == (0, inf)
+
+
+def test_the_first_bar_whose_name_matches_a_case_counts() -> None:
+    one, other = (Bar("ratio", "at most", bar, "") for bar in (1, 2))
+    cases = [Case(name, "subject", "peer", "ns", [1.0], [1.0]) for name in ("a-1", "a-2", "b-1")]
+    assert matched({"a-1": one, "a-[12]": other}, cases) == {"a-1": one, "a-2": other}

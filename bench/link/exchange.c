@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two processes that exchange messages over a connection, timed in turns.
 //
-// exchange tcp|unix|pipe|ring[:BYTES] round|stream SIZE block|epoll CPU CPU: for each line "N" on standard input
-// makes N round trips of SIZE bytes, or sends N messages of SIZE bytes and waits for the answer to
-// the last one; prints the nanoseconds that this took. `ring` is the limit: a bare ring of bytes in
+// exchange tcp|unix|pipe|fifo|ring[:BYTES] round|stream SIZE block|epoll CPU CPU: for each line "N"
+// on standard input makes N round trips of SIZE bytes, or sends N messages of SIZE bytes and waits
+// for the answer to the last one; prints the nanoseconds that this took. `ring` is the limit: a bare ring of bytes in
 // shared memory (ring.c), without sockets.
 #define _GNU_SOURCE
 #include "ring.c"
@@ -18,6 +18,7 @@
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <time.h>
 
@@ -89,6 +90,18 @@ static int receive_all(char *bytes, size_t length) {
     return 1;
 }
 
+/* Both ends of a named pipe, whose name is gone. */
+static int fifo(int ends[2]) {
+    char folder[] = "/tmp/exchange-XXXXXX", path[64];
+    must(mkdtemp(folder) != 0, "mkdtemp");
+    snprintf(path, sizeof path, "%s/fifo", folder);
+    must(mkfifo(path, 0600) == 0, "mkfifo");
+    int both = open(path, O_RDWR);
+    ends[0] = open(path, O_RDONLY), ends[1] = open(path, O_WRONLY);
+    unlink(path), rmdir(folder), close(both);
+    return both < 0 || ends[0] < 0 || ends[1] < 0 ? -1 : 0;
+}
+
 static void watch(void) {
     set = epoll_create1(0);
     struct epoll_event event = {.events = EPOLLIN};
@@ -110,7 +123,7 @@ static void serve(size_t size, int is_stream, char *buffer) {
 }
 
 int main(int argc, char **argv) {
-    must(argc == 7, "exchange tcp|unix|pipe|ring round|stream SIZE block|epoll CPU CPU");
+    must(argc == 7, "exchange tcp|unix|pipe|fifo|ring round|stream SIZE block|epoll CPU CPU");
     int is_stream = strcmp(argv[2], "stream") == 0, is_epoll = strcmp(argv[4], "epoll") == 0;
     size_t size = strtoul(argv[3], 0, 10);
     int cpus[2] = {atoi(argv[5]), atoi(argv[6])};
@@ -133,6 +146,8 @@ int main(int argc, char **argv) {
         must(rings[0] && rings[1], "mmap");
     } else if (strcmp(argv[1], "pipe") == 0) {
         must(pipe(pipes[0]) == 0 && pipe(pipes[1]) == 0, "pipe");
+    } else if (strcmp(argv[1], "fifo") == 0) {
+        must(fifo(pipes[0]) == 0 && fifo(pipes[1]) == 0, "fifo");
     } else {
         listener = socket(address->sa_family, SOCK_STREAM, 0);
         must(bind(listener, address, length) == 0, "bind");

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from bench.cases import Case, publish, read_bars
+from bench.cases import Case, matched, publish, read_bars
 from bench.link import connects, proxied, services
 from bench.link.sockmap import Sockmap, build
 from bench.turns import Turner, alternate
@@ -19,7 +19,9 @@ from bench.turns import Turner, alternate
 from tare.native import native
 
 HERE = Path(__file__).parent
-LINKED, TCP, UNIX, PIPE, RING = "tare-link", "TCP", "Unix socket", "pipe", "bare ring"
+LINKED, TCP, UNIX, RING = "tare-link", "TCP", "Unix socket", "bare ring"
+PIPES = {"pipe": "pipe", "FIFO": "fifo"}
+NO_SPIN = "tare-link --no-spin"
 SOCKMAP = "sockmap redirect"
 TWO_CPUS, ONE_CPU = (0, 1), (0, 0)
 WHY = (
@@ -30,7 +32,7 @@ USUAL_SHARE = 0.99
 """Of the bytes that go through the ring: a case with less says so."""
 TURN_NS = 4_000_000
 """A turn of each subject takes about so long."""
-FEWEST = 10
+FEWEST, FEWEST_OF_MANY_MB = 10, 3
 """Pieces of work in a turn."""
 USUAL_RING = 20
 SLOWEST_US, FEWEST_GB_S = 1, 3
@@ -56,6 +58,10 @@ class Work:
         cpus = "" if self.cpus == TWO_CPUS else "-one-cpu"
         return f"{self.kind}-{size}-{self.waits}{cpus}"
 
+    @property
+    def fewest(self) -> int:
+        return FEWEST if self.size <= 1 << 20 else FEWEST_OF_MANY_MB
+
     def arguments(self, transport: str) -> list[str]:
         return [transport, self.kind, str(self.size), self.waits, *map(str, self.cpus)]
 
@@ -67,8 +73,12 @@ WORKS = [
         for waits in ("block", "epoll")
         for size in (64, 1 << 10, 4 << 10, 64 << 10)
     ),
-    *(Work("stream", size, "block", TWO_CPUS) for size in (64 << 10, 100 << 10, 1 << 20)),
-    Work("stream", 10 << 20, "block", TWO_CPUS),
+    *(
+        Work("stream", size, waits, cpus)
+        for cpus in (TWO_CPUS, ONE_CPU)
+        for waits in ("block", "epoll")
+        for size in (64 << 10, 100 << 10, 1 << 20, 10 << 20)
+    ),
 ]
 
 
@@ -91,13 +101,13 @@ def run(quick: bool) -> bool:
         f" has 2^{USUAL_RING} bytes, and spins for 20 µs on two CPUs. redis-benchmark (1 and 50"
         " connections) and wrk (8 connections, files of 700 B to 10 MB, and a connection for each"
         f" request of 700 B) run {services.turns(quick)} turns of about a second beside a server on"
-        " the other CPU, both ends linked or none; a silent pair is watched for some seconds. Files"
-        " through Envoy:"
+        " the other CPU, both ends linked or none; a silent pair is watched for some seconds. Files of"
+        " nginx, and of a tiny server in C (`envoy-tiny`), through Envoy:"
         " one user, turns of half a second, Envoy on a CPU of its own; then the same beside a TCP"
         " stream of 5 MB/s. Ratios and differences are medians over the turns."
     )
     command = f"{'BENCH=quick ' if quick else ''}make bench-link"
-    bars = read_bars("link")
+    bars = matched(read_bars("link"), cases)
     of_bare = [case for case in cases if case.name in bars and case.peer == RING]
     is_short = not all(bars[case.name].met(case) for case in of_bare)
     void = why_void(cases)
@@ -132,15 +142,20 @@ def measured(work: Work, turns: int, folder: Path, sockmap: Sockmap | str) -> It
     if isinstance(sockmap, Sockmap):
         commands[SOCKMAP] = sockmap.around(commands[TCP])
     if work.waits == "block":
-        commands[PIPE] = [str(program), *work.arguments("pipe")]
-    values = in_turns(commands, turns, seed=work.size)
+        commands |= {name: [str(program), *work.arguments(kind)] for name, kind in PIPES.items()}
+    if work.kind == "round" and work.cpus == TWO_CPUS:
+        commands[NO_SPIN] = linked(folder / "no-spin.json", commands[TCP], "--no-spin")
+    values = in_turns(commands, turns, work.size, work.fewest)
     counts = json.loads(counted.read_text().splitlines()[-1])
     ring, tcp = counts["ring_bytes_sent"], counts["tcp_bytes_sent"]
     share = ring / max(1, ring + tcp)
     note = "" if share >= USUAL_SHARE else f"{share:.0%} of the bytes by the ring"
     if isinstance(sockmap, Sockmap):
         assert sockmap.redirected() > turns, "sockmap redirected next to nothing"
-    for peer in [name for name in commands if name != LINKED]:
+    if NO_SPIN in commands:
+        name = f"{work.name}-no-spin-tcp"
+        yield Case(name, NO_SPIN, TCP, "µs", values[NO_SPIN], values[TCP])
+    for peer in [name for name in commands if name not in (LINKED, NO_SPIN)]:
         name = f"{work.name}-{peer.split()[0].lower()}"
         notes = [note] if note else []
         if work.kind == "stream" and peer in (TCP, UNIX):
@@ -166,7 +181,7 @@ def swept(turns: int, folder: Path) -> Iterator[Case]:
     ends = [str(program), *work.arguments("tcp")]
     commands[LINKED] = linked(folder / "counted.json", ends)
     commands[small] = linked(folder / "counted-small.json", ends, "--memory", SMALL_RINGS)
-    values = in_turns(commands, turns, seed=USUAL_RING)
+    values = in_turns(commands, turns, USUAL_RING)
     usual = bare[USUAL_RING]
     for bits in SWEPT_RINGS:
         name = bare[bits]
@@ -200,17 +215,17 @@ def linked(counted: Path, command: Sequence[str], *options: str) -> list[str]:
 
 
 def in_turns(
-    commands: Mapping[str, Sequence[str]], turns: int, seed: int
+    commands: Mapping[str, Sequence[str]], turns: int, seed: int, fewest: int = FEWEST
 ) -> dict[str, list[float]]:
     """Microseconds of a message of each command, one value a turn."""
     with ExitStack() as stack:
         subjects = {}
         for name, command in commands.items():
             turner = Turner(command, {}, None, stack)
-            pieces = 2 * FEWEST
+            pieces = 2 * fewest
             turner.turn(pieces)
             for _ in range(2):
-                pieces = max(FEWEST, round(TURN_NS / turner.turn(pieces)))
+                pieces = max(fewest, round(TURN_NS / turner.turn(pieces)))
             subjects[name] = (turner, pieces)
         values = alternate(subjects, turns, seed)
     return {name: [value / 1000 for value in times] for name, times in values.items()}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kmap's experiment: files from nginx through Envoy to one user, with links on one leg or on both,
-beside TCP, and beside TCP with a Unix socket between Envoy and nginx."""
+"""Kmap's experiment: files from nginx, and from a tiny server in C, through Envoy to one user, with
+links on one leg or on both, beside TCP, and beside TCP with a Unix socket behind Envoy."""
 
 import os
 import shutil
@@ -8,9 +8,9 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -23,6 +23,7 @@ from bench.turns import on_cpu
 
 from tare.lab.environments.ports import free_port
 
+TINY = Path(__file__).with_name("tiny.c")
 BOTH, ONE, TCP, UNIX = "both legs", "upstream leg", "TCP", "Unix socket upstream"
 SMALL = "both legs, rings of 64 KiB"
 ENVOY_CPU, OTHERS_CPU = 0, 1
@@ -75,7 +76,7 @@ while True:
 
 @dataclass(frozen=True)
 class Setup:
-    """Which programs are linked, with which rings, and what is between Envoy and nginx."""
+    """Which programs are linked, with which rings, and what is between Envoy and the server."""
 
     server: bool = False
     client: bool = False
@@ -108,29 +109,36 @@ def find_envoy() -> str:
 
 def measured(folder: Path, envoy: str, repetitions: int) -> Iterator[Case]:
     """Minimum and median of the times of transfers, alone and beside a stream."""
-    files = {size: os.urandom(length) for size, length in SIZES.items()}
-    with ExitStack() as stack:
-        urls = {
-            name: stack.enter_context(serving(folder / f"envoy-{number}", envoy, setup, files))
-            for number, (name, setup) in enumerate(SETUPS.items())
-        }
-        for suffix, beside in (("", nullcontext()), ("-beside-stream", streaming())):
-            with beside:
-                for size in files:
-                    took = {name: list[Sequence[float]]() for name in SETUPS}
+    for kind in ("envoy", "envoy-tiny"):
+        with ExitStack() as stack:
+            files = {size: os.urandom(length) for size, length in SIZES.items()}
+            urls = {}
+            for number, (name, setup) in enumerate(SETUPS.items()):
+                place = folder / f"{kind}-{number}"
+                server = nginx if kind == "envoy" else tiny
+                urls[name] = stack.enter_context(serving(place, envoy, setup, files, server))
+            yield from turned(kind, urls, folder, repetitions)
+            with streaming():
+                for case in turned(kind, urls, folder, repetitions):
+                    yield replace(case, name=f"{case.name}-beside-stream")
 
-                    def once(name: str, size: str, took: dict[str, list[Sequence[float]]]) -> float:
-                        took[name].append(transfers(f"{urls[name]}{size}", SETUPS[name], folder))
-                        return 0.0
 
-                    runs = {name: partial(once, name, size, took) for name in SETUPS}
-                    in_turns(runs, repetitions)
-                    yield from cases(size, took, suffix)
+def turned(kind: str, urls: Mapping[str, str], folder: Path, repetitions: int) -> Iterator[Case]:
+    """Transfers of each size from all setups in turn."""
+    for size in SIZES:
+        took = {name: list[Sequence[float]]() for name in SETUPS}
+
+        def once(name: str, size: str, took: dict[str, list[Sequence[float]]]) -> float:
+            took[name].append(transfers(f"{urls[name]}{size}", SETUPS[name], folder))
+            return 0.0
+
+        in_turns({name: partial(once, name, size, took) for name in SETUPS}, repetitions)
+        yield from cases(f"{kind}-{size}", took)
 
 
 @contextmanager
 def streaming() -> Iterator[None]:
-    """A stream of 5 MB/s beside nginx and the user."""
+    """A stream of 5 MB/s beside the server and the user."""
     command = on_cpu(OTHERS_CPU, [sys.executable, "-c", STREAM])
     with subprocess.Popen(command) as process:
         try:
@@ -139,13 +147,13 @@ def streaming() -> Iterator[None]:
             process.kill()
 
 
-def cases(size: str, took: Mapping[str, Sequence[Sequence[float]]], suffix: str) -> Iterator[Case]:
+def cases(of: str, took: Mapping[str, Sequence[Sequence[float]]]) -> Iterator[Case]:
     """Each setup with links beside both without."""
     for kind, value in (("median", median), ("minimum", min)):
         times = {name: [value(turn) / 1000 for turn in turns] for name, turns in took.items()}
         for name, short in ((BOTH, "both"), (SMALL, "both-small"), (ONE, "one")):
             for peer in (TCP, UNIX):
-                case = f"envoy-{size}-{short}-{kind}-{peer.split()[0].lower()}{suffix}"
+                case = f"{of}-{short}-{kind}-{peer.split()[0].lower()}"
                 yield Case(case, name, peer, "µs", times[name], times[peer])
 
 
@@ -160,26 +168,30 @@ def transfers(url: str, setup: Setup, folder: Path) -> Sequence[float]:
 
 
 @contextmanager
-def serving(folder: Path, envoy: str, setup: Setup, files: Mapping[str, bytes]) -> Iterator[str]:
-    """Both servers; the files are right through them."""
+def serving(
+    folder: Path,
+    envoy: str,
+    setup: Setup,
+    files: Mapping[str, bytes],
+    server: Callable[[Path, str], list[str]],
+) -> Iterator[str]:
+    """Envoy and the server behind it; the files are right through them."""
     (folder / "page").mkdir(parents=True)
     for name, content in files.items():
         (folder / "page" / name).write_bytes(content)
     port, inner = free_port("127.0.0.1"), free_port("127.0.0.1")
     path = folder / "upstream"
-    upstream = f"unix:{path}" if setup.unix else f"127.0.0.1:{inner}"
     pipe = f"{{ pipe: {{ path: {path} }} }}"
     socket = f"{{ socket_address: {{ address: 127.0.0.1, port_value: {inner} }} }}"
     address = pipe if setup.unix else socket
-    (folder / "nginx.conf").write_text(NGINX.replace("UPSTREAM", upstream))
     (folder / "envoy.yaml").write_text(ENVOY.replace("PORT", str(port)).replace("ADDRESS", address))
     wrap = setup.link if setup.server else []
-    nginx = [*wrap, "nginx", "-p", str(folder), "-c", "nginx.conf", "-e", "stderr"]
+    upstream = [*wrap, *server(folder, str(path) if setup.unix else str(inner))]
     options = ["--concurrency", "1", "--log-level", "error", "--use-dynamic-base-id"]
     proxy = [*wrap, envoy, "-c", str(folder / "envoy.yaml"), *options]
     environment = os.environ | {"PATH": f"{os.environ['PATH']}:/usr/sbin"}
     with ExitStack() as stack:
-        for cpu, command in ((OTHERS_CPU, nginx), (ENVOY_CPU, proxy)):
+        for cpu, command in ((OTHERS_CPU, upstream), (ENVOY_CPU, proxy)):
             process = stack.enter_context(
                 subprocess.Popen(on_cpu(cpu, command), env=environment, stdout=subprocess.DEVNULL)
             )
@@ -187,6 +199,20 @@ def serving(folder: Path, envoy: str, setup: Setup, files: Mapping[str, bytes]) 
         url = f"http://127.0.0.1:{port}/"
         check(url, files)
         yield url
+
+
+def nginx(folder: Path, place: str) -> list[str]:
+    """The command, on a port or on a Unix socket."""
+    upstream = f"unix:{place}" if place.startswith("/") else f"127.0.0.1:{place}"
+    (folder / "nginx.conf").write_text(NGINX.replace("UPSTREAM", upstream))
+    return ["nginx", "-p", str(folder), "-c", "nginx.conf", "-e", "stderr"]
+
+
+def tiny(folder: Path, place: str) -> list[str]:
+    """As `nginx`."""
+    program = folder / "tiny"
+    subprocess.run(["cc", "-O2", "-pthread", TINY, "-o", program], check=True)
+    return [str(program), str(folder / "page"), place]
 
 
 def check(url: str, files: Mapping[str, bytes]) -> None:
