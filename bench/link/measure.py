@@ -101,8 +101,8 @@ def run(quick: bool) -> bool:
         f" has 2^{USUAL_RING} bytes, and spins for 20 µs on two CPUs. redis-benchmark (1 and 50"
         " connections) and wrk (8 connections, files of 700 B to 10 MB, and a connection for each"
         f" request of 700 B) run {services.turns(quick)} turns of about a second beside a server on"
-        " the other CPU, both ends linked or none; a silent pair is watched for some seconds. Files of"
-        " nginx, and of a tiny server in C (`envoy-tiny`), through Envoy:"
+        " the other CPU, both ends linked or none; a silent pair is watched for some seconds. Files"
+        " of nginx, and of a tiny server in C (`envoy-tiny`), through Envoy:"
         " one user, turns of half a second, Envoy on a CPU of its own; then the same beside a TCP"
         " stream of 5 MB/s. Ratios and differences are medians over the turns."
     )

@@ -3,6 +3,7 @@
 
 import json
 import re
+import resource
 import subprocess
 import sys
 import time
@@ -29,6 +30,7 @@ TIMES = 10
 HELD = 2 * MILLION
 """Requests of either run that SciPy compares."""
 PAIRS = 3
+FILES, ROWS, TRIES = 16, 10_000, 5
 TARE = """
 import atexit, pathlib, runpy, sys
 atexit.register(lambda: sys.stderr.write(pathlib.Path("/proc/self/status").read_text()))
@@ -46,7 +48,7 @@ def run(quick: bool) -> bool:
 
 def cases(quick: bool) -> list[Case]:
     """Time and memory of exact and binned comparisons, and of one pair beside SciPy."""
-    found = [_beside_scipy()]
+    found = [_beside_scipy(), _small_files()]
     for name, requests in SIZES.items():
         with TemporaryDirectory() as folder:
             write(Path(folder), requests)
@@ -119,6 +121,33 @@ def peak(status: str) -> float:
     """
     (kib,) = re.findall(r"^VmHWM:\s*(\d+) kB$", status, re.MULTILINE)
     return int(kib) / 2**20
+
+
+def _small_files() -> Case:
+    """CPU time of the whole command on two folders of small CSV files."""
+    generator = np.random.default_rng(16)
+    seconds = []
+    with TemporaryDirectory() as name:
+        folders = [Path(name, condition) for condition in ("old", "new")]
+        for folder, factor in zip(folders, (1, 1.03), strict=True):
+            folder.mkdir()
+            for run in range(FILES // 2):
+                times = factor * np.exp(generator.normal(7, 0.4, ROWS))
+                lines = "\n".join(f"{took:.3f}" for took in times)
+                (folder / f"{run}.csv").write_text(f"latency_us\n{lines}\n")
+        options = ["--columns", "duration=latency_us", "--unit", "us"]
+        command = [sys.executable, "-m", "tare", "compare", *map(str, folders), *options]
+        for _ in range(TRIES):
+            before = _children_cpu_seconds()
+            subprocess.run(command, check=True, capture_output=True)
+            seconds.append(_children_cpu_seconds() - before)
+    note = f"{FILES} CSV files of {ROWS:,} rows"
+    return Case("scale-16-files-cpu", "tare compare", "", "s of CPU", seconds, note=note)
+
+
+def _children_cpu_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _beside_scipy() -> Case:
