@@ -2,6 +2,7 @@
 """Whatever stands in a segment, no program that logs and no reader crashes or hangs."""
 
 import os
+import signal
 import struct
 import subprocess
 from pathlib import Path
@@ -14,7 +15,7 @@ from tests.log.languages import command
 from tests.log.mutations import logging, mutate
 from tests.log.test_failures import collecting, ended
 from tests.log.test_memory_layout import vector
-from tests.waiting import SECONDS
+from tests.waiting import SECONDS, wait_for
 
 TEXT = (Path(__file__).parent / "hostile.txt").read_text()
 LINES = [line.split() for line in TEXT.splitlines() if not line.startswith("#")]
@@ -114,3 +115,21 @@ def test_whatever_is_in_a_segment_is_recovered_or_refused(tmp_path: Path) -> Non
             assert b"damaged" not in read.stderr
             out.unlink()
         os.close(segment.fd)
+
+
+def test_a_program_does_not_wait_for_a_ring_that_another_has_hidden(tmp_path: Path) -> None:
+    used = at("tare_log_process", "rings_used")
+    with collecting(tmp_path) as collector:
+        with logging(command("C", "lines"), tmp_path / "socket") as program:
+            os.kill(collector.pid, signal.SIGSTOP)
+            program.begin_step()
+            fd = program.open_segment()
+            # Then the longest event, of 64 * 63 bytes, has no room in 64 KiB.
+            wait_for(lambda: struct.unpack("Q", os.pread(fd, 8, RING))[0] > 8192 - 504)
+            os.pwrite(fd, bytes(4), used)
+            os.kill(collector.pid, signal.SIGCONT)
+            program.end_step()
+            os.close(fd)
+            program.end()
+        assert "damaged" not in ended(collector)
+    assert dump(tmp_path / "events.log")

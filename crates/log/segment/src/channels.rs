@@ -5,13 +5,18 @@ use crate::layout::{
 use crate::record::ChannelId;
 use crate::{Configuration, Handler, RuleSettings};
 use core::ops::Range;
-use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicU8, fence};
 
 impl Process {
     /// The number of rings that ever had an owner, whatever the segment says.
     pub fn rings_used(&self) -> usize {
         (self.rings_used.load(Acquire) as usize).min(MOST_RINGS)
+    }
+
+    /// A ring has an owner. Others that share the segment may take that back.
+    pub fn use_ring(&self, place: usize) {
+        self.rings_used.fetch_max(place as u32 + 1, AcqRel);
     }
 
     /// The channels that were opened, by number.

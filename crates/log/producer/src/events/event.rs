@@ -109,6 +109,8 @@ impl Scene<'_> {
             }
             match self.configuration.policy {
                 Policy::Wait if handover::is_served() => {
+                    // The collector empties the rings that it knows of.
+                    self.process.use_ring(self.region.place(self.writer));
                     handover::wake();
                     syscall::sleep(PAUSE_NS);
                 }

@@ -136,7 +136,7 @@ fn take(
         ring.owner.compare_exchange(before, owner, AcqRel, Relaxed).ok()?;
         region.writers[place].suspend();
         region.started[place].store(thread.started, Relaxed);
-        process.rings_used.fetch_max(place as u32 + 1, AcqRel);
+        process.use_ring(place);
         let writer = &region.writers[place];
         begin(writer, ring, region, process, thread.tid).or_else(|| {
             ring.owner.store(0, Relaxed);
