@@ -12,6 +12,9 @@ from tests.lab.root_files import PODMAN
 from tare.running.directory import runtime_directory
 
 CONTROL_GROUPS, INTERFACES = Path("/sys/fs/cgroup"), Path("/sys/class/net")
+GROUPS_OF_PODS = "**/libpod_parent/*/"
+BEFORE = frozenset(matches(CONTROL_GROUPS, GROUPS_OF_PODS))
+"""What others have left."""
 
 
 def owned(process: "subprocess.Popen[str]") -> list[str]:
@@ -57,7 +60,7 @@ def of_pods(pid: int) -> list[str]:
         )
     ]
     mounts = Path("/proc/self/mounts").read_text().splitlines()
-    groups = matches(CONTROL_GROUPS, "**/libpod_parent/*/")
+    groups = {*matches(CONTROL_GROUPS, GROUPS_OF_PODS)} - BEFORE
     # podman keeps a group for the monitors of containers without a pod.
     kept = {*others, "conmon"}
     return [
