@@ -6,16 +6,16 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from bench.cases import read_bars
-from bench.hard import hard_cases, hard_proof
-from bench.hard.hard_cases import HardCase, Side
-from bench.hard.hard_proof import (
+from bench.hard import error_rates, hard_cases
+from bench.hard.error_rates import (
+    CaseRates,
+    FamilyRates,
     Pilot,
-    Seen,
-    SeenFamily,
     found_at_mde,
-    seen,
-    seen_family,
+    rates_of_case,
+    rates_of_family,
 )
+from bench.hard.hard_cases import HardCase, Side
 from bench.verdict.families import Family, draw
 
 
@@ -44,7 +44,9 @@ def test_rounded_sides_are_interpolated() -> None:
 def test_names_are_unique_and_select_the_cases_of_every_bar() -> None:
     names = [case.name for case in hard_cases.cases()]
     assert len(names) == len(set(names))
-    nothing = {case.name: Seen(case.name, ("unchanged",) * 3, 100.0) for case in hard_cases.cases()}
+    nothing = {
+        case.name: CaseRates(case.name, ("unchanged",) * 3, 100.0) for case in hard_cases.cases()
+    }
     groups = (
         hard_cases.unequal_lengths,
         hard_cases.tails,
@@ -53,14 +55,14 @@ def test_names_are_unique_and_select_the_cases_of_every_bar() -> None:
     )
     lengths, tails, rounded, p99 = ([nothing[case.name] for case in part()] for part in groups)
     found = [
-        *hard_proof._lengths(lengths, 3),
-        *hard_proof._tails(tails, 3),
-        *hard_proof._rounded(rounded, 3),
-        *hard_proof._tail_lengths(p99, 3),
-        *hard_proof._families(
+        *error_rates._lengths(lengths, 3),
+        *error_rates._tails(tails, 3),
+        *error_rates._rounded(rounded, 3),
+        *error_rates._tail_lengths(p99, 3),
+        *error_rates._families(
             [
-                hard_proof.SeenFamily(family, 3, 0.0, 100.0, 0.0)
-                for family in (*hard_proof.FAMILIES, hard_proof.ALL_SLOWER)
+                error_rates.FamilyRates(family, 3, 0.0, 100.0, 0.0)
+                for family in (*error_rates.FAMILIES, error_rates.ALL_SLOWER)
             ],
         ),
     ]
@@ -76,11 +78,11 @@ def test_names_are_unique_and_select_the_cases_of_every_bar() -> None:
 def test_a_family_that_is_changed_everywhere_has_no_unchanged_part() -> None:
     family = Family(conditions=2, spans=2, effect=3.0, everywhere=True)
     assert len(family.changed) == 4
-    found = seen_family((family, range(2)))
+    found = rates_of_family((family, range(2)))
     assert (found.found, found.alarms) == (100, 0)
 
 
-@pytest.mark.parametrize("pilot", hard_proof.PILOTS[::3], ids=lambda pilot: pilot.name)
+@pytest.mark.parametrize("pilot", error_rates.PILOTS[::3], ids=lambda pilot: pilot.name)
 def test_some_effects_as_large_as_the_mde_are_found(pilot: Pilot) -> None:
     name, share = found_at_mde((pilot, 2))
     assert name == pilot.name
@@ -89,30 +91,30 @@ def test_some_effects_as_large_as_the_mde_are_found(pilot: Pilot) -> None:
 
 
 def test_verdicts_are_counted() -> None:
-    found = seen((HardCase("three times", Side(300), Side(300, 3.0), 2.0), 2))
+    found = rates_of_case((HardCase("three times", Side(300), Side(300, 3.0), 2.0), 2))
     assert found.words == ("slower", "slower")
     assert found.share("slower") == 100
     assert found.covered in (0, 50, 100)
 
 
 def test_a_family_above_the_level_is_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    def alarming(task: tuple[Family, range]) -> SeenFamily:
+    def alarming(task: tuple[Family, range]) -> FamilyRates:
         family, drawn = task
         often = len(drawn) == 100 and family.blocks == 8
-        return SeenFamily(family, len(drawn), 9.5 if often else 5.0, 100, 100)
+        return FamilyRates(family, len(drawn), 9.5 if often else 5.0, 100, 100)
 
-    monkeypatch.setattr(hard_proof, "seen_family", alarming)
+    monkeypatch.setattr(error_rates, "rates_of_family", alarming)
     both = [Family(2, blocks=blocks, effect=0.3, everywhere=True) for blocks in (6, 8)]
     with ThreadPoolExecutor() as pool:
-        found = hard_proof._families_seen(pool, both, 100)
+        found = error_rates._rates_of_families(pool, both, 100)
     assert [(result.family.blocks, result.repetitions) for result in found] == [(6, 100), (8, 400)]
-    cases = [case for case in hard_proof._families(found) if case.name == "families-alarms"]
+    cases = [case for case in error_rates._families(found) if case.name == "families-alarms"]
     assert all(read_bars("hard")["families-alarms"].met(case) for case in cases)
 
 
 def test_the_changed_span_of_a_family_is_no_false_alarm() -> None:
     family = Family(conditions=1, spans=2, blocks=6, effect=3.0)
     assert family.changed == {("c1", "s1")}
-    assert seen_family((family, range(2))).found == 100
+    assert rates_of_family((family, range(2))).found == 100
     experiment = draw(family, np.random.default_rng(1))
     assert {run.span for run in experiment.runs} == {"request", "s1"}

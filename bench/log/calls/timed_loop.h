@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program that waits for its turn: for each line "N" on stdin it logs N events and prints the
+/* A timed loop: for each line "N" on stdin it logs N events and prints the
  * nanoseconds that took. */
-#ifndef TURNS_H
-#define TURNS_H
+#ifndef TIMED_LOOP_H
+#define TIMED_LOOP_H
 #include <stdint.h>
 #include <stdio.h>
 #include <time.h>
@@ -13,16 +13,16 @@ static inline int64_t now(void) {
     return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
 }
 
-#define TURNS(next, LOG)                                                                           \
+#define TIMED_LOOP(next, LOG)                                                                      \
     do {                                                                                           \
-        long turn_events;                                                                          \
+        long loop_events;                                                                          \
         int64_t next = 0;                                                                          \
-        while (scanf("%ld", &turn_events) == 1) {                                                  \
-            int64_t turn_begin = now();                                                            \
-            for (long event = 0; event < turn_events; event++, next++) {                           \
+        while (scanf("%ld", &loop_events) == 1) {                                                  \
+            int64_t loop_begin = now();                                                            \
+            for (long event = 0; event < loop_events; event++, next++) {                           \
                 LOG;                                                                               \
             }                                                                                      \
-            printf("%lld\n", (long long)(now() - turn_begin));                                     \
+            printf("%lld\n", (long long)(now() - loop_begin));                                     \
             fflush(stdout);                                                                        \
         }                                                                                          \
     } while (0)

@@ -5,7 +5,7 @@ import ibis
 import numpy as np
 import pyarrow as pa
 import pytest
-from bench.verdict import seen
+from bench.verdict import simulated_experiment
 from bench.verdict.scenarios import REQUESTS, Scenario, draw
 
 from tare.samples.describe.warm_up_cuts import look
@@ -44,7 +44,10 @@ def requests(latencies: Array) -> ibis.Table:
 def conditions(latencies: Array) -> dict[int, tuple[str, str]]:
     """The environment and the condition of each run."""
     count = latencies.shape[0]
-    return {n: (seen.PLACE[0], seen.NAMES[n % count]) for n in range(count * latencies.shape[1])}
+    return {
+        n: (simulated_experiment.PLACE[0], simulated_experiment.NAMES[n % count])
+        for n in range(count * latencies.shape[1])
+    }
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -53,9 +56,9 @@ def test_the_readers_find_the_same(name: str) -> None:
     design = CASES[name].design
     count, blocks = latencies.shape[:2]
     each = [list(range(count * block, count * (block + 1))) for block in range(blocks)]
-    turns = {seen.PLACE[0]: each} if design == "interleaved" else {}
+    turns = {simulated_experiment.PLACE[0]: each} if design == "interleaved" else {}
     expected = look(requests(latencies), conditions(latencies), turns=turns)
-    found = seen.experiment(latencies, design)
+    found = simulated_experiment.experiment(latencies, design)
 
     assert found.cuts.keys() == expected.others.keys()
     others = [(found.cuts[cut], other) for cut, other in expected.others.items()]
@@ -67,7 +70,10 @@ def test_the_readers_find_the_same(name: str) -> None:
             assert run.answered == there.groups[group].requests
             assert run.summaries == pytest.approx(there.summaries(group), rel=1e-12)
             assert run.quantiles == pytest.approx(there.shape(group), rel=1e-12)
-    known, distances = expected.at_cut.distances[seen.PLACE], found.distances[seen.PLACE]
+    known, distances = (
+        expected.at_cut.distances[simulated_experiment.PLACE],
+        found.distances[simulated_experiment.PLACE],
+    )
     at = [known.runs.index(run) for run in distances.runs]
     np.testing.assert_allclose(distances.of["ks"], known.of["ks"][np.ix_(at, at)])
     np.testing.assert_allclose(distances.of["ad"], known.of["ad"][np.ix_(at, at)], atol=1e-9)
@@ -76,7 +82,7 @@ def test_the_readers_find_the_same(name: str) -> None:
 def test_the_warm_up_of_one_run_is_left_out_of_all() -> None:
     latencies = drawn(CASES["steady"])
     latencies[0, 0, :100] *= 3
-    found = seen.experiment(latencies, "blocked")
+    found = simulated_experiment.experiment(latencies, "blocked")
     assert {run.answered for run in found.runs} == {REQUESTS - 100}
     assert [run.steadiness for run in found.runs].count("warm-up") == 1
     assert {run.answered for run in found.cuts["twice the warm-up"].runs} == {REQUESTS - 200}
@@ -85,7 +91,7 @@ def test_the_warm_up_of_one_run_is_left_out_of_all() -> None:
 def test_what_the_machine_does_to_a_whole_block_is_no_warm_up() -> None:
     latencies = drawn(CASES["steady"])
     latencies[:, 1, :300] *= 1.5
-    found = seen.experiment(latencies, "interleaved")
+    found = simulated_experiment.experiment(latencies, "interleaved")
     assert {run.answered for run in found.runs} == {REQUESTS}
-    apart = seen.experiment(latencies, "blocked")
+    apart = simulated_experiment.experiment(latencies, "blocked")
     assert {run.answered for run in apart.runs} == {REQUESTS - 300}

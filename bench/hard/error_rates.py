@@ -17,7 +17,7 @@ from bench.hard.hard_cases import HardCase
 from bench.verdict import families, scenarios
 from bench.verdict.families import Family
 from bench.verdict.scenarios import Design, Scenario
-from bench.verdict.seen import experiment as seen_experiment
+from bench.verdict.simulated_experiment import experiment as simulated_experiment
 
 from tare.samples.model import Experiment
 from tare.stats.multiplicity import holm
@@ -58,7 +58,7 @@ class Pilot:
         scenario = Scenario("", self.design, drift=0.0)
         latencies = scenarios.draw(scenario, self.runs, generator)[:2]
         latencies[1] *= 1 + effect
-        return seen_experiment(latencies, self.design, with_distances=False)
+        return simulated_experiment(latencies, self.design, with_distances=False)
 
 
 PILOTS = (
@@ -70,7 +70,7 @@ FOUND = 80.0
 
 
 @dataclass(frozen=True)
-class Seen:
+class CaseRates:
     """What was found in some experiments of one case: shares in per cent."""
 
     name: str
@@ -84,7 +84,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class SeenFamily:
+class FamilyRates:
     """The same of one family: shares in per cent."""
 
     family: Family
@@ -108,10 +108,10 @@ def cases(repetitions: int) -> list[Case]:
             hard_cases.tail_lengths,
         )
         groups = [
-            _each(pool, seen, [(case, repetitions) for case in part()], part.__name__)
+            _each(pool, rates_of_case, [(case, repetitions) for case in part()], part.__name__)
             for part in parts
         ]
-        found = _families_seen(pool, (*FAMILIES, ALL_SLOWER), repetitions)
+        found = _rates_of_families(pool, (*FAMILIES, ALL_SLOWER), repetitions)
         pilots = _each(pool, found_at_mde, [(pilot, repetitions) for pilot in PILOTS], "pilots")
     lengths, tails, rounded, tail_lengths = groups
     return [
@@ -136,7 +136,7 @@ def _each(
     return found
 
 
-def seen(task: tuple[HardCase, int]) -> Seen:
+def rates_of_case(task: tuple[HardCase, int]) -> CaseRates:
     """The verdicts on so many experiments of one case."""
     case, repetitions = task
     words, covered = [], []
@@ -145,22 +145,24 @@ def seen(task: tuple[HardCase, int]) -> Seen:
         words.append(found.verdict)
         if found.low is not None and found.high is not None:
             covered.append(found.low <= case.effect <= found.high)
-    return Seen(case.name, tuple(words), 100 * float(np.mean(covered)) if covered else 0.0)
+    return CaseRates(case.name, tuple(words), 100 * float(np.mean(covered)) if covered else 0.0)
 
 
-def _families_seen(pool: Executor, every: Sequence[Family], repetitions: int) -> list[SeenFamily]:
+def _rates_of_families(
+    pool: Executor, every: Sequence[Family], repetitions: int
+) -> list[FamilyRates]:
     """All families. Of a hundred that hold the level some are above it and its error by chance:
     those are drawn again, `AGAIN` times as often."""
     first = range(repetitions)
-    found = _each(pool, seen_family, [(family, first) for family in every], "families")
+    found = _each(pool, rates_of_family, [(family, first) for family in every], "families")
     again = range(repetitions, (1 + AGAIN) * repetitions)
     doubted = [result.family for result in found if result.alarms > LEVEL + _error(repetitions)]
-    drawn = _each(pool, seen_family, [(family, again) for family in doubted], "families again")
+    drawn = _each(pool, rates_of_family, [(family, again) for family in doubted], "families again")
     sure = {result.family: result for result in drawn}
     return [sure.get(result.family, result) for result in found]
 
 
-def seen_family(task: tuple[Family, range]) -> SeenFamily:
+def rates_of_family(task: tuple[Family, range]) -> FamilyRates:
     """The same of one family, and what Holm's procedure finds by the same p-values."""
     family, repetitions = task
     alarms, found, by_holm = [], [], []
@@ -193,7 +195,7 @@ def seen_family(task: tuple[Family, range]) -> SeenFamily:
             )
         )
     shares = (100 * float(np.mean(hits)) for hits in (alarms, found, by_holm))
-    return SeenFamily(family, len(repetitions), *shares)
+    return FamilyRates(family, len(repetitions), *shares)
 
 
 def found_at_mde(task: tuple[Pilot, int]) -> tuple[str, float]:
@@ -244,25 +246,25 @@ def _least(name: str, found: Sequence[tuple[str, float]], peer: str = "") -> Cas
     return Case(name, TARE, peer, "%", [share], note=f"least of {len(found)} cases: {worst}")
 
 
-def _alarms(found: Sequence[Seen]) -> list[tuple[str, float]]:
+def _alarms(found: Sequence[CaseRates]) -> list[tuple[str, float]]:
     return [(case.name, case.share(*ALARMS)) for case in found]
 
 
-def _slower(found: Sequence[Seen]) -> list[tuple[str, float]]:
+def _slower(found: Sequence[CaseRates]) -> list[tuple[str, float]]:
     return [(case.name, case.share("slower")) for case in found]
 
 
-def _named(found: Sequence[Seen], *parts: str) -> list[Seen]:
+def _named(found: Sequence[CaseRates], *parts: str) -> list[CaseRates]:
     return [case for case in found if all(part in case.name for part in parts)]
 
 
-def _lengths(found: Sequence[Seen], repetitions: int) -> Iterator[Case]:
+def _lengths(found: Sequence[CaseRates], repetitions: int) -> Iterator[Case]:
     yield _level("lengths-alarms", _alarms(_named(found, "+0%")), repetitions)
     yield _least("lengths-power", _slower(_named(found, "+10%")))
     yield _least("closed-loop-power", _slower(_named(found, "+100 %")))
 
 
-def _tails(found: Sequence[Seen], repetitions: int) -> Iterator[Case]:
+def _tails(found: Sequence[CaseRates], repetitions: int) -> Iterator[Case]:
     nothing, thin, more, broad = found
     yield _level("tail-alarms", _alarms([nothing]), repetitions)
     yield Case("tail-2", TARE, "", "%", [thin.share("unchanged")], note=thin.name)
@@ -270,7 +272,7 @@ def _tails(found: Sequence[Seen], repetitions: int) -> Iterator[Case]:
     yield Case("tail-10", TARE, "", "%", [broad.share("slower", "shape-changed")], note=broad.name)
 
 
-def _rounded(found: Sequence[Seen], repetitions: int) -> Iterator[Case]:
+def _rounded(found: Sequence[CaseRates], repetitions: int) -> Iterator[Case]:
     both, one_side = _named(found, "whole ms (", "%"), _named(found, "one side")
     nothing = [*_named(both, "+0%"), *one_side]
     yield _level("rounded-alarms", _alarms(nothing), repetitions)
@@ -282,13 +284,13 @@ def _rounded(found: Sequence[Seen], repetitions: int) -> Iterator[Case]:
     yield _least("rounded-30-power", _slower(_named(both, "+30%")))
 
 
-def _tail_lengths(found: Sequence[Seen], repetitions: int) -> Iterator[Case]:
+def _tail_lengths(found: Sequence[CaseRates], repetitions: int) -> Iterator[Case]:
     *nothing, slower = found
     yield _level("p99-lengths-alarms", _alarms(nothing), repetitions)
     yield _least("p99-lengths-power", _slower([slower]))
 
 
-def _families(found: Sequence[SeenFamily]) -> Iterator[Case]:
+def _families(found: Sequence[FamilyRates]) -> Iterator[Case]:
     for repetitions in sorted({result.repetitions for result in found}):
         alike = [result for result in found if result.repetitions == repetitions]
         alarms = [(repr(result.family), result.alarms) for result in alike]

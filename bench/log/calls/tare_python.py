@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program that waits for its turn: logs as many events as a line says with tare.log."""
+"""A timed loop of tare.log: for each line "N" on stdin it logs N events and prints the ns."""
 
 import sys
 from time import perf_counter_ns

@@ -12,7 +12,7 @@ LANGUAGES = {".c": ("cc", "-std=gnu11"), ".cpp": ("c++", "-std=c++17")}
 
 
 @cache
-def built(folder: Path, source: str, *options: str) -> Path:
+def build_program(folder: Path, source: str, *options: str) -> Path:
     """What the compiler makes of a source, linked with libtare_log.a."""
     path = SOURCES / source
     compiler, standard = LANGUAGES[path.suffix]
@@ -30,7 +30,7 @@ def has_header(name: str) -> bool:
 
 
 @cache
-def cargo_built(folder: Path) -> Path:
+def build_with_cargo(folder: Path) -> Path:
     """The programs in Rust."""
     manifest = SOURCES / "rust" / "Cargo.toml"
     words = ["cargo", "build", "--quiet", "--locked", "--release", "--manifest-path", str(manifest)]
@@ -39,7 +39,7 @@ def cargo_built(folder: Path) -> Path:
 
 
 @cache
-def built_for_java(folder: Path, home: Path) -> Path:
+def build_for_java(folder: Path, home: Path) -> Path:
     """The native part of what is Cloudprofiler-like, for a JDK."""
     target = folder / f"libcloudprofiler_like-{home.name}.so"
     includes = ["-I", str(home / "include"), "-I", str(home / "include" / "linux")]
