@@ -13,8 +13,8 @@ from tare.lab import layers, recommendations
 from tare.lab.environments.launch import RunError
 from tare.lab.load import generators as loads
 from tare.lab.load import rate
-from tare.lab.load.errors import most_frequent
-from tare.lab.load.generators import Bench
+from tare.lab.load.error_hints import most_frequent
+from tare.lab.load.generators import LoadContext
 from tare.lab.load.tare_load import url
 from tare.lab.machine import saturation
 from tare.lab.machine.host import Host
@@ -95,7 +95,7 @@ class Group:
     def load(self, up: Sequence[Run], asked: float | None, seed: int) -> None:
         """Loads the services of some runs. Raises RunError where none can count."""
         targets = targets_of(up)
-        found = loads.measure(self.lab.plan.load, asked, seed, targets, self.bench(up))
+        found = loads.measure(self.lab.plan.load, asked, seed, targets, self.context(up))
         for run, measured in zip(up, found, strict=True):
             run.measured = measured
 
@@ -106,7 +106,7 @@ class Group:
             # What a full disk does to a run says nothing about its condition.
             self.lab.folder.check_room()
         self.lab.folder.clear_work()
-        return [(entry, oddities(run)) for entry, run in zip(entries, runs, strict=True)]
+        return [(entry, run_notes(run)) for entry, run in zip(entries, runs, strict=True)]
 
     def capacity(self, name: str) -> dict[str, Any]:
         """The most that a service bears without layers that take turns. Raises RunError where it
@@ -118,7 +118,7 @@ class Group:
             if not up:
                 raise RunError(f"capacity of {name}: {run.reason}")
             assert isinstance(self.lab.plan.load, OwnLoad)
-            return loads.capacity(self.lab.plan.load, targets_of(up)[0], self.bench(up))
+            return loads.capacity(self.lab.plan.load, targets_of(up)[0], self.context(up))
 
     def run(self, number: int, name: str) -> Run:
         """A run of this group that was not started yet."""
@@ -216,9 +216,9 @@ class Group:
         self.sample()
         found = observer.end(self.lab.plan, self.lab.pods, self.lab.folder.manifest.machine)
         for run in up:
-            run.seen = found[run.number]
-            run.saturation = run.seen.saturation
-            for why in resource_limits.reasons(run.seen):
+            run.observations = found[run.number]
+            run.saturation = run.observations.saturation
+            for why in resource_limits.reasons(run.observations):
                 run.fail(why)
 
     def look_for_crashes(self, up: Sequence[Run]) -> None:
@@ -237,7 +237,7 @@ class Group:
         environment, condition = run.environment.settings.name, run.condition.name
         key = RunKey(lab.experiment, environment, condition, self.block, run.number, lab.host)
         if costs := self.store_costs(run, key):
-            run.seen = run.seen and replace(run.seen, costs=costs)
+            run.observations = run.observations and replace(run.observations, costs=costs)
         started = duration = collected = None
         if found is not None:
             started, ended = found.extent()
@@ -262,7 +262,7 @@ class Group:
             errors=found.errors if found else 0,
             endpoint=url(lab.plan.load, run.launch) if run.launch else None,
             cpu={**found.cpu} if found else {},
-            recommendations=recommendations.of_run(run.seen) if run.seen else [],
+            recommendations=recommendations.of_run(run.observations) if run.observations else [],
             collected=collected,
         )
 
@@ -314,13 +314,13 @@ class Group:
             ):
                 run.fail(why)
 
-    def bench(self, up: Sequence[Run]) -> Bench:
+    def context(self, up: Sequence[Run]) -> LoadContext:
         """Where and how the load of this group runs."""
         log = self.new_log(up[0] if len(up) == 1 else None, "load")
         folder = self.lab.folder.fresh_work("load")
         cpus = self.lab.placement.generator
         inside = up[0].environment if up[0].environment.settings.has_generator else None
-        return Bench(self.lab.processes, cpus, folder, log, self.tick, self.look, inside)
+        return LoadContext(self.lab.processes, cpus, folder, log, self.tick, self.look, inside)
 
     def new_log(self, run: Run | None, part: str = "") -> Path:
         """An empty log of a run's service, or of something else that belongs to it or to all."""
@@ -384,12 +384,12 @@ def check_costs(run: Run, found: Mapping[str, "pa.Table | None"]) -> None:
             run.fail(why)
 
 
-def oddities(run: Run) -> list[str]:
+def run_notes(run: Run) -> list[str]:
     """What must be known of a run besides why it may be invalid."""
     if run.measured is None:
         return []
     told = saturation.notes(run.saturation) if run.saturation and run.reason is None else []
-    return [*run.measured.oddities, *told]
+    return [*run.measured.notes, *told]
 
 
 def log_tail(run: Run) -> list[str]:

@@ -76,7 +76,7 @@ class CollectedSpans:
         if found is not None and self.pipeline is not None:
             warnings.append(comparison.incomplete(self.pipeline.settings.pipeline, found))
         if told := [line for line in warnings if line]:
-            run.measured = replace(run.measured, oddities=[*run.measured.oddities, *told])
+            run.measured = replace(run.measured, notes=[*run.measured.notes, *told])
         return spans, found
 
 

@@ -17,7 +17,7 @@ from tare.plan.schema.environments import EnvironmentBase
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tare.lab.recommendations.seen import Seen
+    from tare.lab.recommendations.observations import RunObservations
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Measured:
     errors_by_kind: Mapping[str, int]
     cpu: Mapping[str, float]
     """`service_ns_per_request`, `generator_ns_per_request` as far as known."""
-    oddities: Sequence[str] = ()
+    notes: Sequence[str] = ()
     """What was odd about the output of a foreign generator."""
     lost: float = 0.0
     """The share of the rows of that output that are no requests."""
@@ -108,7 +108,7 @@ class Run:
     """What machine and service did while it had load; rows of the table `machine`."""
     traces_to: str | None = None
     """Where its services send spans besides: the collector of the plan's pipeline."""
-    seen: "Seen | None" = None
+    observations: "RunObservations | None" = None
     """What was read around its load, for the recommendations."""
 
     @property

@@ -6,7 +6,7 @@ import pytest
 
 from tare.errors import InputError
 from tare.lab.layers import hook
-from tare.lab.run.feasible import check
+from tare.lab.run.preflight import check
 from tare.plan import parse
 
 PLAN = """\

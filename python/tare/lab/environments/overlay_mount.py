@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A layer of OverlayFS over a folder: what programs write there stays apart."""
+"""A mount of OverlayFS over a folder: what programs write there is kept separately."""
 
 from pathlib import Path
 
@@ -8,9 +8,9 @@ from tare.lab.environments.host import output
 _UNMOUNT = '! mountpoint -q "$0" || umount --lazy "$0"'
 
 
-def mount_layer(lower: Path, layer: Path) -> Path:
-    """Mounts it, with its folders in `layer`, and returns where."""
-    upper, work, merged = (layer / name for name in ("upper", "work", "merged"))
+def mount_overlay(lower: Path, overlay: Path) -> Path:
+    """Mounts `lower`, with the folders of OverlayFS in `overlay`; returns the mount point."""
+    upper, work, merged = (overlay / name for name in ("upper", "work", "merged"))
     for folder in (upper, work, merged):
         folder.mkdir(parents=True)
     options = ",".join(overlay_options(lower, upper, work))
@@ -18,9 +18,9 @@ def mount_layer(lower: Path, layer: Path) -> Path:
     return merged
 
 
-def unmount_layer(layer: Path) -> tuple[str, ...]:
+def unmount_overlay(overlay: Path) -> tuple[str, ...]:
     """The command that unmounts it, if it is mounted."""
-    return ("sh", "-c", _UNMOUNT, str(layer / "merged"))
+    return ("sh", "-c", _UNMOUNT, str(overlay / "merged"))
 
 
 def overlay_options(lower: Path, upper: Path, work: Path) -> list[str]:

@@ -15,7 +15,7 @@ _SEGMENTS = 256
 LENGTH = 24
 
 
-class Segment:
+class BridgeNetwork:
     """One network for several environments, with an address of this host, where the load is."""
 
     def __init__(self) -> None:

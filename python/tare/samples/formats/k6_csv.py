@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError, NoRequestsError
-from tare.samples.formats.asked import Asked
 from tare.samples.formats.csv_file import ROW, read_text
+from tare.samples.formats.import_options import ImportOptions
 from tare.samples.formats.labels import mixed
 from tare.samples.formats.named_columns import from_names
 from tare.samples.formats.source import Source
@@ -25,7 +25,7 @@ IN_SECONDS = 1e11
 APART = "--columns start=timestamp,duration=metric_value,ok=expected_response,span=%s --unit ms"
 
 
-def read(backend: Database, path: Path, asked: Asked) -> Source:
+def read(backend: Database, path: Path, options: ImportOptions) -> Source:
     """Reads the requests; other metrics of the file are not requests and are passed over."""
     table, rejected = read_text(backend, path)
     missing = {"metric_name", "timestamp", "metric_value"} - set(table.columns)
@@ -34,8 +34,8 @@ def read(backend: Database, path: Path, asked: Asked) -> Source:
     table = table.filter(table.metric_name == METRIC)
     if not count_rows(table.limit(1)):
         raise NoRequestsError(f"{path}: no {METRIC} in it; of k6 only HTTP requests are compared")
-    if asked.columns:
-        return from_names(table, table[ROW], path, asked, rejected=rejected)
+    if options.columns:
+        return from_names(table, table[ROW], path, options, rejected=rejected)
     duration = nanoseconds(table.metric_value, "ms")
     time = moment(table.timestamp, "s")
     # k6 stamps a request at its end; in whole seconds, its default, that is no use for the start.

@@ -15,7 +15,7 @@ SHOWN = 18
 
 
 @dataclass(frozen=True)
-class Course:
+class TimeSeries:
     """The moments of one run: places in ns since the Unix epoch, and values."""
 
     name: str
@@ -32,12 +32,12 @@ class Metric:
     scale: Callable[[float, float], Scale]
     """The axis from a least to a greatest value."""
     write: Callable[[float], str]
-    courses: Sequence[Course]
+    series: Sequence[TimeSeries]
 
 
 def draw(layout: Layout, metrics: Sequence[Metric]) -> Figure:
     """A panel for each metric, all with the same time."""
-    places = [at for metric in metrics for course in metric.courses for at in course.places]
+    places = [at for metric in metrics for run in metric.series for at in run.places]
     columns = 1 if layout.narrow else min(2, len(metrics))
     axis = clock(min(places), max(places), 4)
     panels = [_panel(axis, metric) for metric in metrics]
@@ -47,22 +47,22 @@ def draw(layout: Layout, metrics: Sequence[Metric]) -> Figure:
 
 
 def _panel(axis: Scale, metric: Metric) -> Panel:
-    values = [value for course in metric.courses for value in course.values]
+    values = [value for run in metric.series for value in run.values]
     low, high = min(values), max(values)
     room = 0.08 * (high - min(low, 0))
     panel = Panel(axis, metric.scale(min(low - room, 0) if low < 0 else 0, high + room),
                   metric.title)  # fmt: skip
-    for course in metric.courses:
+    for run in metric.series:
         # A run of one moment has no line.
         panel.add(
-            Line(course.places, course.values, course.colour, 1.2)
-            if len(course.places) > 1
-            else Dots(course.places, course.values, course.colour, 2)
+            Line(run.places, run.values, run.colour, 1.2)
+            if len(run.places) > 1
+            else Dots(run.places, run.values, run.colour, 2)
         )
     moments = [
-        (course.name, at, value)
-        for course in metric.courses
-        for at, value in zip(course.places, course.values, strict=True)
+        (run.name, at, value)
+        for run in metric.series
+        for at, value in zip(run.places, run.values, strict=True)
     ]
     step = -(-len(moments) // SHOWN)
     for name, at, value in moments[step // 2 :: step]:

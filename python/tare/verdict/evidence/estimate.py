@@ -40,7 +40,7 @@ MOST = 0.99
 """A threshold is a share of the baseline that can also be taken away from it."""
 
 
-def weigh(
+def estimate(
     experiment: Experiment,
     runs: Sequence[Run],
     condition: str,

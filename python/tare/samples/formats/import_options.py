@@ -15,7 +15,7 @@ ROLES = (
 
 
 @dataclass(frozen=True)
-class Asked:
+class ImportOptions:
     """`columns` maps one of `ROLES` to a column of the file; `unit` is one of `UNITS`.
 
     `units` has the unit of each condition that has a unit of its own. `group_by` is an attribute;
@@ -41,12 +41,12 @@ class Asked:
         if "end" in self.columns and "duration" not in self.columns and "start" not in self.columns:
             raise InputError("--columns: end=COLUMN needs start=COLUMN too")
 
-    def of(self, condition: str) -> Asked:
+    def of(self, condition: str) -> ImportOptions:
         """The same for the files of one condition, with its own unit."""
         return replace(self, unit=self.units.get(condition, self.unit), units={})
 
 
-NOTHING = Asked()
+NOTHING = ImportOptions()
 
 
 def parse_columns(text: str) -> dict[str, str]:

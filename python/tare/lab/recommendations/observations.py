@@ -44,7 +44,7 @@ class Namespaces:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
+class RunObservations:
     """A run, and what was read around its load."""
 
     plan: Plan

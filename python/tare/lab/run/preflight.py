@@ -28,12 +28,12 @@ def check(plan: Plan) -> None:
             if not (file := plan.folder / name).is_file():
                 raise refused(plan, ("load", key), expected(f"a file: {file} does not exist"))
     else:
-        from tare.samples import FORMATS, ROLES, Asked
+        from tare.samples import FORMATS, ROLES, ImportOptions
 
         if plan.load.format not in FORMATS:
             raise refused(plan, ("load", "format"), expected(f"one of {', '.join(FORMATS)}"))
         try:
-            Asked(plan.load.columns, plan.load.unit)
+            ImportOptions(plan.load.columns, plan.load.unit)
         except InputError as error:
             wanted = f"duration, or start and end, of {', '.join(ROLES)}"
             raise refused(plan, ("load", "columns"), expected(wanted)) from error
