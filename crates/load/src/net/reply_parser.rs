@@ -5,7 +5,7 @@ use crate::record::sample::{ErrorKind, Outcome};
 use std::fmt::Debug;
 
 /// Reads the replies that come on one connection, one at a time, in whatever pieces they come.
-pub trait Reply: Debug + Send {
+pub trait ReplyParser: Debug + Send {
     /// The next reply begins.
     fn begin(&mut self);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 use super::chunked::Malformed;
 use super::response::{Expected, Response};
-use crate::net::reply::Reply;
+use crate::net::reply_parser::ReplyParser;
 use crate::record::sample::{ErrorKind, Outcome};
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ impl HttpReply {
     }
 }
 
-impl Reply for HttpReply {
+impl ReplyParser for HttpReply {
     fn begin(&mut self) {
         self.response = Response::new();
     }

@@ -2,7 +2,7 @@
 //! The end of a round trip: each event asks the start, by a datagram from the collector's socket.
 //! The collector takes the answer: the program never waits for one.
 
-use crate::events::event::{Payload, Scene};
+use crate::events::event::{HandlerContext, Payload};
 use crate::segment::borrowed_descriptors;
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
@@ -12,25 +12,25 @@ use tare_shm::syscall::{self, Errno};
 
 /// The event's time is that of the question, which may have waited for its socket.
 #[inline(never)]
-pub fn end(scene: &Scene<'_>, payload: Payload<'_>) {
-    let number = scene.channel.asked_starts.fetch_add(1, Relaxed);
-    let ticks = scene.writer.within(|| {
-        let socket = socket(scene);
+pub fn log(context: &HandlerContext<'_>, payload: Payload<'_>) {
+    let number = context.channel.asked_starts.fetch_add(1, Relaxed);
+    let ticks = context.writer.within(|| {
+        let socket = socket(context);
         // The other's clock says when in between: so what the answer takes is counted from before.
         let sent_ns = Source::Monotonic.now();
-        let ticks = scene.now();
+        let ticks = context.now();
         let payload = payload.number();
         let probe = Probe { is_answer: false, number, ticks, sent_ns, payload };
         // What cannot be sent is as good as lost on the way.
         let _ = socket.map(|fd| send(fd, &probe));
         ticks
     });
-    scene.put(ticks, payload);
+    context.put(ticks, payload);
 }
 
-fn socket(scene: &Scene<'_>) -> Option<c_int> {
-    let slot = scene.region.sockets.get(usize::from(scene.id))?;
-    let (fd, _) = borrowed_descriptors::get(scene.region, slot, scene.channel.lent()?)?;
+fn socket(context: &HandlerContext<'_>) -> Option<c_int> {
+    let slot = context.region.sockets.get(usize::from(context.id))?;
+    let (fd, _) = borrowed_descriptors::get(context.region, slot, context.channel.lent()?)?;
     Some(fd)
 }
 

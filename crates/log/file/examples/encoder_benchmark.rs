@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! packing [CODEC]: how fast events become the content of blocks, on one core, and how small.
+//! encoder_benchmark [CODEC]: how fast events become the content of blocks, on one core, and how small.
 //! Copying them out of another process's ring is not in it.
 
 use std::time::Instant;

@@ -9,7 +9,7 @@ use tare_shm::syscall;
 
 /// The buffers of a `readv` or a `recvmsg`.
 #[derive(Clone, Copy)]
-pub enum Asked {
+pub enum IovecSnapshot {
     Few([iovec; TOGETHER], usize),
     /// The program's own array, which is copied once the bytes are there.
     Many(*const iovec, usize),
@@ -19,7 +19,7 @@ pub enum Asked {
     Nothing,
 }
 
-impl Asked {
+impl IovecSnapshot {
     pub fn of(first: *const iovec, count: usize) -> Self {
         if syscall::are_forbidden() {
             return Self::InPlace(first, count);

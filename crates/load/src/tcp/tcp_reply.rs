@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Replies over TCP: bytes up to an end.
 
-use crate::net::reply::Reply;
+use crate::net::reply_parser::ReplyParser;
 use crate::record::sample::{ErrorKind, Outcome};
 use std::sync::Arc;
 use tare_load_replies::{Refusal, Resp, Search, Until};
@@ -44,7 +44,7 @@ impl TcpReply {
     }
 }
 
-impl Reply for TcpReply {
+impl ReplyParser for TcpReply {
     fn begin(&mut self) {
         self.state = State::new(&self.end);
         self.bytes = 0;

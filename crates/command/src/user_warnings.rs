@@ -12,7 +12,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// printed, so that a flood neither fills a log nor slows the collector down. The warnings of one
 /// user take nothing from another's.
 #[derive(Debug, Default)]
-pub struct Complaints(HashMap<u32, Lines>);
+pub struct UserWarnings(HashMap<u32, Lines>);
 
 #[derive(Debug, Default)]
 struct Lines {
@@ -21,9 +21,9 @@ struct Lines {
     omitted: u64,
 }
 
-impl Complaints {
+impl UserWarnings {
     /// Something about a program of this user.
-    pub fn say(&mut self, user: u32, what: impl Display) {
+    pub fn warn(&mut self, user: u32, what: impl Display) {
         if let Some(omitted) = self.0.entry(user).or_default().admit(Instant::now()) {
             say_omitted(omitted);
             say(what);
@@ -31,7 +31,7 @@ impl Complaints {
     }
 }
 
-impl Drop for Complaints {
+impl Drop for UserWarnings {
     fn drop(&mut self) {
         say_omitted(self.0.values().map(|lines| lines.omitted).sum());
     }
