@@ -17,8 +17,9 @@ from tare.lab.machine.suspension import Suspension
 from tare.lab.processes.cpu_time import of_all, per_request, spent, watched_share
 from tare.lab.processes.logs import last_lines
 from tare.lab.processes.processes import Family, Process, Processes, StartError
+from tare.lab.result.measured import Measured
 from tare.lab.result.streams import of_condition, read_stream
-from tare.lab.start.runs import Measured, Target
+from tare.lab.start.runs import Target
 from tare.plan import CommandLoad, OwnLoad
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tare.lab.machine.descriptors import Descriptors
 from tare.lab.machine.saturation import Saturation
-from tare.lab.recommendations.descriptors import Descriptors
 from tare.lab.recommendations.other_programs import Others
 from tare.lab.recommendations.pods import Pod
 from tare.plan import Condition, Plan
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from tare.samples.manifest import Facts
 
-GENERATOR = "the load generator"
 PROC = Path("/proc")
 
 

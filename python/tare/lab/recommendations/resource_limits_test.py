@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from tare.lab.machine.descriptors import Descriptors, most_used
 from tare.lab.machine.saturation import Saturation
-from tare.lab.recommendations.descriptors import Descriptors, most_used
 from tare.lab.recommendations.observations import RunObservations
-from tare.lab.recommendations.resource_limits import judge, reasons
+from tare.lab.recommendations.resource_limits import judge
+from tare.lab.validity.resource_limits import invalid_reasons
 
 Make = Callable[..., RunObservations]
 SECOND = 1_000_000_000
@@ -46,7 +47,7 @@ def test_limits_of_the_generator_count_too(
     counters: dict[str, int], why: str, observations: Make
 ) -> None:
     run = observations(saturation=FREE, generator_saturation=Saturation(0, 2 * SECOND, counters))
-    (reason,) = reasons(run)
+    (reason,) = invalid_reasons(FREE, run.generator_saturation, None)
     assert reason.startswith(why)
     result = judge(run)
     assert result is not None

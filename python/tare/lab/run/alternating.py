@@ -20,6 +20,7 @@ from tare.lab.load.tare_load import load_command
 from tare.lab.machine.suspension import Suspension
 from tare.lab.processes.cpu_time import of_all, per_request, spent, watched_share
 from tare.lab.processes.processes import Process, StartError
+from tare.lab.result.measured import Measured
 from tare.lab.result.streams import read_stream
 from tare.lab.run.block import Group, check_costs, costs_of, metrics_of, targets_of
 from tare.lab.run.turns import (
@@ -32,7 +33,7 @@ from tare.lab.run.turns import (
 )
 from tare.lab.start.agents import Agent, AgentError
 from tare.lab.start.places import Places
-from tare.lab.start.runs import Measured, Run, Target
+from tare.lab.start.runs import Run, Target
 from tare.plan import OwnLoad
 from tare.plan.schema.alternation import of_service, whole_machine
 from tare.plan.schema.layers import AgentLayer, MapLayer

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tare.lab.machine import concurrent_runs
+from tare.lab.machine.descriptors import most_used
 from tare.lab.machine.saturation import Watch
 from tare.lab.processes.supervisor import descendants
-from tare.lab.recommendations.descriptors import most_used
 from tare.lab.recommendations.observations import Namespaces, RunObservations
 from tare.lab.recommendations.other_programs import CpuTimes, between, cpu_times
 from tare.lab.recommendations.pods import Pod, read

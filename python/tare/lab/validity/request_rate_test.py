@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pytest
 
-from tare.lab.load.rate import why_not
+from tare.lab.validity.request_rate import invalid_reason
 
 MS = 1_000_000
 
@@ -22,7 +22,9 @@ def told(sent: Sequence[int], asked: float, slice_ns: int | None = 5 * MS) -> st
         for at in slices
         for metric in ("steal", "run_delay")
     ]
-    return why_not(asked, samples, pa.Table.from_pylist([*rows, {"metric": "oom_kills"}]), slice_ns)
+    return invalid_reason(
+        asked, samples, pa.Table.from_pylist([*rows, {"metric": "oom_kills"}]), slice_ns
+    )
 
 
 def test_a_rate_holds_within_the_slices() -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the kinds of errors that tare-load reports mean, and what a plan can change."""
 
-from tare.lab.start.runs import Measured
+from tare.lab.result.measured import Measured
 from tare.plan import CommandLoad, OwnLoad, TareLoad, TcpLoad
 
 _NO_HTTP = "for a service without HTTP use type = tcp (--load type=tcp)"

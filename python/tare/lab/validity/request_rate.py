@@ -16,7 +16,7 @@ PARTS = 20
 """Stretches of a run of which each has a rate."""
 
 
-def why_not(
+def invalid_reason(
     asked: float, samples: pa.Table, machine: pa.Table, slice_ns: int | None = None
 ) -> str | None:
     """Why a run had another load than `asked` requests a second, or None.
