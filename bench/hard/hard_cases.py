@@ -11,7 +11,7 @@ from functools import partial
 from math import nan
 
 import numpy as np
-from bench.verdict import seen
+from bench.verdict import simulated_experiment
 from numpy.random import Generator
 
 from tare.samples.model import Experiment
@@ -65,7 +65,7 @@ class HardCase:
                 replace(first, requests=second.requests, warm_up=second.warm_up),
                 replace(second, requests=first.requests, warm_up=first.warm_up),
             )
-        return seen.experiment(
+        return simulated_experiment.experiment(
             self.latencies(sides, generator),
             "blocked",
             steps=[[side.step_ns] * BLOCKS for side in sides],

@@ -2,7 +2,7 @@
 """Verdicts on hard cases of known truth, held against their bars."""
 
 from bench.cases import publish
-from bench.hard import hard_proof
+from bench.hard import error_rates
 
 REPETITIONS, QUICK = 1_000, 20
 """Experiments for each case: a level of 5 % takes a thousand to be seen."""
@@ -16,4 +16,4 @@ def run(quick: bool) -> bool:
         " (`bench/hard/hard_cases.py`, `bench/verdict/families.py`)."
     )
     command = f"{'BENCH=quick ' * quick}make bench-verdict"
-    return publish("hard", hard_proof.cases(repetitions), command, about)
+    return publish("hard", error_rates.cases(repetitions), command, about)

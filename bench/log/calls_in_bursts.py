@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from bench.cases import Case
-from bench.log.built import built, cargo_built, has_header
+from bench.log.build import build_program, build_with_cargo, has_header
 from bench.log.collected import Collected
 from bench.log.moobench_tables import share
 from bench.turns import Turner, alternate, on_cpu
@@ -34,15 +34,18 @@ LINES = {"fastrace": b"call "}
 def cases(folder: Path, turns: int) -> list[Case]:
     """A call of each language and of each peer, beside the tick counter; two threads beside one."""
     with ExitStack() as stack:
-        calls = built(folder, "calls.c")
+        calls = build_program(folder, "calls.c")
         alone = Turner([str(calls), "ticks"], {}, PROGRAM_CPU, stack)
         turners = {TICKS: alone}
         collected = {
             "tare, C": [str(calls), "tare"],
             "tare, id": [str(calls), "tare", "id"],
-            "tare, C++": [str(built(folder, "calls.cpp"))],
-            "tare, Rust": [str(cargo_built(folder)), "tare"],
-            "tare, Python": [sys.executable, str(Path(__file__).parent / "calls" / "calls.py")],
+            "tare, C++": [str(build_program(folder, "calls.cpp"))],
+            "tare, Rust": [str(build_with_cargo(folder)), "tare"],
+            "tare, Python": [
+                sys.executable,
+                str(Path(__file__).parent / "calls" / "tare_python.py"),
+            ],
         }
         files = {name: Collected(folder / f"{place}") for place, name in enumerate(collected)}
         for name, command in collected.items():
@@ -86,7 +89,7 @@ def _pinned(command: list[str], variables: dict[str, str], stack: ExitStack) -> 
 
 def _threads(folder: Path, turns: int) -> Iterator[Case]:
     """Two pinned threads beside one, and the tick counter as often."""
-    program = str(built(folder, "threads.c", "-pthread"))
+    program = str(build_program(folder, "threads.c", "-pthread"))
     subjects, files = {}, {}
     with ExitStack() as stack:
         for kind in ("tare", "ticks"):
@@ -111,7 +114,7 @@ def _threads(folder: Path, turns: int) -> Iterator[Case]:
 
 def _peers(folder: Path, stack: ExitStack) -> dict[str, tuple[list[str], dict[str, str]]]:
     """Programs and their variables, of those peers that are installed."""
-    rust = str(cargo_built(folder))
+    rust = str(build_with_cargo(folder))
     found: dict[str, tuple[list[str], dict[str, str]]] = {
         "tracing": ([rust, "tracing", str(folder)], {}),
         "fastrace": ([rust, "fastrace", str(folder)], {}),
@@ -119,10 +122,10 @@ def _peers(folder: Path, stack: ExitStack) -> dict[str, tuple[list[str], dict[st
     left_out = absent()
     if "spdlog" not in left_out:
         flags = ("-DSPDLOG_COMPILED_LIB", "-DSPDLOG_FMT_EXTERNAL", "-lspdlog", "-lfmt", "-pthread")
-        program = built(folder, "spdlog.cpp", *flags)
+        program = build_program(folder, "spdlog.cpp", *flags)
         found["spdlog"] = ([str(program), str(folder / "spdlog.log")], {})
     if "lttng-ust" not in left_out:
-        program = built(folder, "lttng.c", "-llttng-ust", "-ldl")
+        program = build_program(folder, "lttng.c", "-llttng-ust", "-ldl")
         found["lttng-ust"] = ([str(program)], stack.enter_context(_lttng(folder)))
     return found
 

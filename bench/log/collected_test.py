@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from bench.log.built import built
+from bench.log.build import build_program
 from bench.log.collected import Collected
 from tests.waiting import SECONDS
 
@@ -15,7 +15,7 @@ EVENTS = 200_000
 @pytest.fixture
 def collected(tmp_path: Path) -> Collected:
     found = Collected(tmp_path / "some")
-    words = found.around([str(built(tmp_path, "calls.c")), "tare", "wait"])
+    words = found.around([str(build_program(tmp_path, "calls.c")), "tare", "wait"])
     subprocess.run(words, input=f"{EVENTS}\n", text=True, check=True, stdout=subprocess.DEVNULL)
     return found
 
@@ -45,7 +45,7 @@ def test_a_block_that_cannot_be_read_is_missed(collected: Collected) -> None:
 def test_lost_is_not_complete(tmp_path: Path) -> None:
     """Events are lost while the collector is stopped: many more than its ring has room for."""
     collected = Collected(tmp_path / "lossy")
-    words = collected.around([str(built(tmp_path, "calls.c")), "tare"])
+    words = collected.around([str(build_program(tmp_path, "calls.c")), "tare"])
     variables, pipe = os.environ | {"TARE_LOG_RING": "64K"}, subprocess.PIPE
     with subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True, env=variables) as collector:
         assert collector.stdin is not None

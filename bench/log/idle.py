@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from bench.cases import Case
-from bench.log.built import built
+from bench.log.build import build_program
 from bench.log.calls_in_bursts import COLLECTOR_CPU
 from bench.log.collected import Collected
 from bench.turns import Turner
@@ -20,7 +20,7 @@ SECONDS = 5.0
 def cases(folder: Path, repetitions: int) -> list[Case]:
     """Its share of a core in stretches of a few seconds, with the rings of many threads."""
     words = Collected(folder / "idle").around(
-        [str(built(folder, "idle.c", "-pthread")), str(RINGS)]
+        [str(build_program(folder, "idle.c", "-pthread")), str(RINGS)]
     )
     with ExitStack() as stack:
         collector = Turner(words, {}, COLLECTOR_CPU, stack)

@@ -21,9 +21,9 @@ from statistics import median
 
 from bench.cases import FOLDER, Case
 from bench.log import moobench_tables as tables
-from bench.log.built import built_for_java
-from bench.log.configurations import BY_NAME, CONFIGURATIONS, PACKAGE, Configuration
+from bench.log.build import build_for_java
 from bench.log.loops import Loop, for_github, read
+from bench.log.moobench_configurations import BY_NAME, CONFIGURATIONS, PACKAGE, Configuration
 from bench.log.sinks import OUTPUT, Program
 from bench.results import ROOT
 
@@ -81,7 +81,7 @@ class Machine:
 
     @cached_property
     def _library(self) -> Path:
-        return built_for_java(self.folder, self.home)
+        return build_for_java(self.folder, self.home)
 
     def loop(
         self, configuration: Configuration, load: Load, keep: Path | None = None

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from bench.cases import read_bars
 from bench.log import moobench
-from bench.log.built import has_header
-from bench.log.configurations import BY_NAME, CONFIGURATIONS, PEERS, Configuration
+from bench.log.build import has_header
 from bench.log.loops import Loop
 from bench.log.measure import QUICK_LOOPS
 from bench.log.moobench import JARS, Load, Machine
+from bench.log.moobench_configurations import BY_NAME, CONFIGURATIONS, PEERS, Configuration
 from bench.log.moobench_tables import main, share
 from bench.log.sinks import Program, Sink
 

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from bench.cases import Case
-from bench.log.built import built
+from bench.log.build import build_program
 from bench.log.calls_in_bursts import COLLECTOR_CPU, PROGRAM_CPU
 from bench.log.collected import LOG, Collected
 from bench.log.moobench_tables import share
@@ -23,7 +23,7 @@ BLOCK, SETTLED = 4096, 1.0
 
 def cases(folder: Path, repetitions: int, *, quick: bool) -> list[Case]:
     """Both policies, both traces, and, unless `quick`, the curve over workers."""
-    calls, trace = str(built(folder, "calls.c")), str(built(folder, "trace.c"))
+    calls, trace = str(build_program(folder, "calls.c")), str(build_program(folder, "trace.c"))
     found = []
     for policy, words in (("wait", [calls, "tare", "wait"]), ("drop", [calls, "tare"])):
         runs = [_run(folder / f"{policy}-{run}", words) for run in range(repetitions)]

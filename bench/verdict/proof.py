@@ -7,8 +7,8 @@ import numpy as np
 from bench.cases import Case
 from bench.verdict.peers import ABOUT, absent
 from bench.verdict.scenarios import REQUESTS, Scenario
-from bench.verdict.seen import BUDGET
 from bench.verdict.simulate import TARE, Outcome
+from bench.verdict.simulated_experiment import BUDGET
 from scipy.stats import binom
 
 LEVEL = 0.05

@@ -16,7 +16,7 @@ from bench.verdict import families
 from bench.verdict.families import Family
 from bench.verdict.scenarios import Scenario
 from bench.verdict.scenarios import draw as drawn
-from bench.verdict.seen import experiment
+from bench.verdict.simulated_experiment import experiment
 from numpy.random import Generator
 from scipy.signal import lfilter
 

@@ -10,7 +10,7 @@ from itertools import pairwise, product
 from multiprocessing import get_context
 
 import numpy as np
-from bench.verdict import peers, seen
+from bench.verdict import peers, simulated_experiment
 from bench.verdict.scenarios import SCENARIOS, Scenario, draw
 
 from tare.stats.arrays import Array
@@ -102,15 +102,17 @@ def carried_out(task: Task) -> Outcome:
         for effect in task.effects:
             latencies = drawn.copy()
             latencies[1] *= 1 + effect
-            experiment = seen.experiment(latencies, task.scenario.design)
+            experiment = simulated_experiment.experiment(latencies, task.scenario.design)
             comparison = judge(experiment).comparisons[0]
             words.append(comparison.verdict)
             if effect == 0:
-                width = seen.width(comparison.low, comparison.high)
+                width = simulated_experiment.width(comparison.low, comparison.high)
                 widths.append(np.nan if width is None else width)
             verdicts.append({TARE: _as_number(comparison.verdict)})
             verdicts[-1] |= peers.in_process(
-                latencies[0], latencies[1], experiment.distances[seen.PLACE].of["ad"]
+                latencies[0],
+                latencies[1],
+                experiment.distances[simulated_experiment.PLACE].of["ad"],
             )
             means.append((latencies[0].mean(axis=1), latencies[1].mean(axis=1)))
     for name, found in peers.programs(means).items():

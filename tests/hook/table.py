@@ -15,7 +15,7 @@ PAGE = ROOT / "docs" / "internals" / "hook.md"
 CASES = HERE / "cases"
 SYMBOLS = ROOT / "crates" / "interpose" / "src" / "libc_functions.rs"
 HOOK = ROOT / "crates" / "hook" / "preload" / "src" / "lib.rs"
-LOG = ROOT / "crates" / "log" / "library" / "src" / "observer.rs"
+LOG = ROOT / "crates" / "log" / "library" / "src" / "restrictions.rs"
 # Without a frame, and so not in the table of symbols: the function behind each group.
 NAKED = {"observed": ("syscall",), "vfork": ("vfork", "__vfork")}
 BEGIN, END = "<!-- made by `python -m tests.hook.table` -->\n", "<!-- end -->\n"

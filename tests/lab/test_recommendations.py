@@ -13,8 +13,8 @@ from tests.lab.conftest import Experiment
 from tests.rights import may_run_containers
 from tests.waiting import wait_for
 
+from tare.lab.recommendations.observations import RunObservations
 from tare.lab.recommendations.other_programs import between, cpu_times
-from tare.lab.recommendations.seen import Seen
 from tare.lab.recommendations.tenancy import judge
 from tare.plan import parse
 
@@ -87,10 +87,10 @@ def test_a_neighbour_that_keeps_a_cpu_busy_breaks_recommendation_4(experiment: E
     assert without.cpus < found.cpus
     experiment.write_plan()
     plan = parse(experiment.plan.read_text(), "plan.toml", experiment.folder)
-    answer = judge(Seen(plan=plan, condition=plan.conditions[0], others=found))
-    assert answer is not None
+    result = judge(RunObservations(plan=plan, condition=plan.conditions[0], others=found))
+    assert result is not None
     # If it had less than a tenth of a CPU, other programs or virtual machines had the rest.
-    assert answer.word == "broken"
+    assert result.status == "broken"
 
 
 def ticks(pid: int) -> int:

@@ -20,11 +20,11 @@ from tests.rights import may_make_namespaces
 from tests.waiting import SECONDS
 
 from tare.lab.environments import of_run
+from tare.lab.environments.bridge_network import BridgeNetwork
 from tare.lab.environments.environment import Program
 from tare.lab.environments.fingerprint import fingerprint
 from tare.lab.environments.netns import Netns
 from tare.lab.environments.pod import enter_network
-from tare.lab.environments.segment import Segment
 from tare.lab.processes.processes import Processes
 from tare.plan.schema.environments import NetnsEnvironment
 from tare.running.created_resources import made_things
@@ -43,13 +43,13 @@ def join(processes: Processes) -> Iterator[Join]:
         pytest.skip("a network namespace needs root")
     with ExitStack() as stack:
 
-        def join(segment: Segment | None = None, **settings: Any) -> Netns:
+        def join(bridge_network: BridgeNetwork | None = None, **settings: Any) -> Netns:
             table = NetnsEnvironment.model_validate({"type": "netns", **settings})
             try:
                 Netns.check(table)
             except PydanticCustomError as missing:
                 pytest.skip(f"a relay needs {missing.message()}")
-            found = of_run(table, processes, f"1/{len(made_things())}/plain", segment)
+            found = of_run(table, processes, f"1/{len(made_things())}/plain", bridge_network)
             assert isinstance(found, Netns)
             stack.callback(found.stop)
             found.prepare()
@@ -143,17 +143,17 @@ def test_a_connection_takes_a_round_trip(join: Join) -> None:
 
 
 def test_services_of_one_run_are_two_links_apart(join: Join) -> None:
-    segment = Segment()
-    segment.prepare()
+    bridge_network = BridgeNetwork()
+    bridge_network.prepare()
     try:
-        server_address, client_address = (join(segment, delay="20ms") for _ in range(2))
+        server_address, client_address = (join(bridge_network, delay="20ms") for _ in range(2))
         with listener(server_address) as server:
             address = server.getsockname()
             begun = time.monotonic_ns()
             with inside(client_address, lambda: socket.create_connection(address)):
                 assert time.monotonic_ns() - begun >= 4 * DELAY
     finally:
-        segment.stop()
+        bridge_network.stop()
 
 
 @pytest.mark.parametrize(

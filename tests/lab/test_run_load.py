@@ -8,7 +8,7 @@ from tests.lab.conftest import NGINX_CONF, OWN_LOAD, Experiment
 
 from tare.errors import TareError
 from tare.lab.load import tare_load
-from tare.lab.run.feasible import check
+from tare.lab.run.preflight import check
 from tare.plan import load
 
 

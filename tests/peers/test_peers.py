@@ -15,7 +15,7 @@ from threading import Lock, Thread
 import pyarrow as pa
 import pytest
 
-from tare.samples import Asked, read_files, read_load_output
+from tare.samples import ImportOptions, read_files, read_load_output
 from tare.samples.formats import detect
 
 HERE = Path(__file__).parent
@@ -97,11 +97,11 @@ def run(
 
 
 def check(
-    path: Path, form: str, server: Server, since: float | None, asked: Asked | None = None
+    path: Path, form: str, server: Server, since: float | None, options: ImportOptions | None = None
 ) -> pa.Table:
     """As many requests as the server saw, as many failures, no time below the server's own."""
     assert detect(path) == form
-    found = read_load_output(path, asked=asked or Asked())
+    found = read_load_output(path, options=options or ImportOptions())
     assert server.asked == found.num_rows == SENT
     assert found["ok"].to_pylist().count(False) == SENT // 4
     durations = found["duration_ns"].to_pylist()
@@ -160,7 +160,7 @@ def test_locust(tmp_path: Path, server: Server) -> None:
     options += ["--host", server.url.rstrip("/")]
     run("locust", [*file, *options], tmp_path, codes=(0, 1), ROWS=str(tmp_path / "a.csv"))
     columns = {"start": "start_time", "duration": "response_time", "ok": "ok"}
-    check(tmp_path / "a.csv", "locust", server, begun, Asked(columns, "ms"))
+    check(tmp_path / "a.csv", "locust", server, begun, ImportOptions(columns, "ms"))
     plain = read_load_output(tmp_path / "a.csv")
     assert plain.num_rows == SENT
 

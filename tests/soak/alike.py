@@ -17,7 +17,7 @@ from typing import Any
 
 from bench.plans import changed
 from bench.results import ROOT, commit, renew
-from bench.verdict import peers, real_peers, seen
+from bench.verdict import peers, real_peers, simulated_experiment
 from bench.verdict.real import ALARMS, FOUND, Experiments, able, alarmed, alarms
 
 from tare.stats.proportion import clopper_pearson
@@ -71,7 +71,9 @@ def _try(number: int, plan: Path, folder: Path) -> dict[str, Any]:
         "seed": number,
         "verdict": primary["verdict"],
         "effect": primary["effect"]["relative"],
-        "width": seen.width(primary["interval"]["low"], primary["interval"]["high"]),
+        "width": simulated_experiment.width(
+            primary["interval"]["low"], primary["interval"]["high"]
+        ),
         "budget": primary["budget"],
         "control_alarm": any(control["alarm"] for control in told["controls"]),
         "peers": real_peers.judged(result),

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Logs events with tare_log.hpp. */
-#include "turns.h"
+#include "timed_loop.h"
 #include <tare_log.hpp>
 
 int main() {
     const tare::log::channel channel("calls");
-    TURNS(next, channel.log(next));
+    TIMED_LOOP(next, channel.log(next));
 }

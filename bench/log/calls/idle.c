@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* idle COUNT: COUNT threads log an event each and keep their rings; then it answers a line and
  * does nothing until its input ends. */
-#include "turns.h"
+#include "timed_loop.h"
 #include <pthread.h>
 #include <stdlib.h>
 #include <tare_log.h>

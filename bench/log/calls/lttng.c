@@ -3,6 +3,6 @@
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES
 #define LTTNG_UST_TRACEPOINT_DEFINE
 #include "lttng_events.h"
-#include "turns.h"
+#include "timed_loop.h"
 
-int main(void) { TURNS(next, lttng_ust_tracepoint(tare_bench, call, next)); }
+int main(void) { TIMED_LOOP(next, lttng_ust_tracepoint(tare_bench, call, next)); }

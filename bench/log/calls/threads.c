@@ -2,7 +2,7 @@
 /* threads ticks|tare COUNT: as calls, with COUNT threads, each on a CPU of its own, that log N
  * events each; prints the nanoseconds that the slowest took. */
 #define _GNU_SOURCE
-#include "turns.h"
+#include "timed_loop.h"
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>

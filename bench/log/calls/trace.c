@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trace calls|random: logs, as fast as the collector bears, what calls of depth 10 log when each
  * begins and ends, or random payloads of 46 bits. N is events. */
-#include "turns.h"
+#include "timed_loop.h"
 #include <string.h>
 #include <tare_log.h>
 
@@ -23,9 +23,9 @@ int main(int argc, char **argv) {
     tare_log_channel begin = tare_log_open_with("call>", &options);
     tare_log_channel end = tare_log_open_with("call<", &options);
     if (!strcmp(argv[1], "random"))
-        TURNS(next, tare_log(begin, chance()));
+        TIMED_LOOP(next, tare_log(begin, chance()));
     else
-        TURNS(next, {
+        TIMED_LOOP(next, {
             long place = next % (2 * DEPTH);
             if (place < DEPTH)
                 tare_log(begin, DEPTH - place);

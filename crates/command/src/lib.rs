@@ -3,13 +3,11 @@
 //! signals, files of rules, the life of a child, and the processes that share memory.
 
 mod child;
-mod complaints;
 mod costs_file;
 mod failure;
 mod file_watch;
 pub mod links;
 mod new_file;
-mod obstacle;
 mod permissions;
 pub mod preload;
 pub mod processes;
@@ -17,21 +15,23 @@ pub mod program;
 pub mod reading;
 pub mod regular_file;
 pub mod runtime;
+mod segment_error;
 pub mod segments;
 mod signal_dispositions;
 mod signals;
 pub mod terminal;
 mod trust;
+mod user_warnings;
 
 pub use child::{Child, exit_code};
-pub use complaints::Complaints;
 pub use costs_file::CostsFile;
 use failure::one_line;
 pub use failure::{Failure, ResultExt};
 pub use file_watch::Watch;
 pub use new_file::{NewFile, NewFolder, open_in_place};
-pub use obstacle::{Obstacle, said};
+pub use segment_error::{SegmentError, said};
 pub use signals::{Signal, Signals};
+pub use user_warnings::UserWarnings;
 
 use terminal::{Output, printable};
 

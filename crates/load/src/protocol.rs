@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The protocols of targets, and their readers of replies.
 
-use crate::http::reply::HttpReply;
+use crate::http::http_reply::HttpReply;
 use crate::http::response::Expected;
-use crate::net::reply::Reply;
-use crate::tcp::reply::{End, TcpReply};
+use crate::net::reply_parser::ReplyParser;
+use crate::tcp::tcp_reply::{End, TcpReply};
 use std::sync::Arc;
 
 /// What a target speaks, and what makes a reply of it a success.
@@ -20,7 +20,7 @@ pub enum Protocol {
 
 impl Protocol {
     /// The replies of one connection.
-    pub fn reply(&self) -> Box<dyn Reply> {
+    pub fn reply(&self) -> Box<dyn ReplyParser> {
         match self {
             Self::Http { to_head, expected } => {
                 Box::new(HttpReply::new(*to_head, expected.clone()))

@@ -7,7 +7,7 @@ mod decode;
 mod jaeger;
 mod otlp;
 mod output;
-mod receive;
+mod receive_command;
 mod receiver;
 mod rows;
 mod run;
@@ -19,7 +19,7 @@ use tare_tables::{SAMPLES, describe};
 
 fn main() -> ExitCode {
     tare_command::run(|arguments: Arguments| match arguments.command {
-        Command::Receive(wanted) => receive::run(&wanted),
+        Command::Receive(wanted) => receive_command::run(&wanted),
         Command::Run(wanted) => run::run(&wanted),
         Command::Decode(wanted) => decode::run(&wanted),
         Command::Schema { json } => {

@@ -72,7 +72,7 @@ def calibrate(
     from tare.lab import environments
     from tare.lab.result.file_ownership import require_trusted, resolved, trusted
     from tare.lab.run.calibration import calibrations
-    from tare.lab.run.feasible import check
+    from tare.lab.run.preflight import check
     from tare.plan import load
 
     if out is not None and resume is not None:

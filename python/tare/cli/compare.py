@@ -20,7 +20,7 @@ from tare.errors import InputError
 from tare.extras import extra
 
 if TYPE_CHECKING:
-    from tare.samples import Asked
+    from tare.samples import ImportOptions
     from tare.stats.arrays import Array
     from tare.verdict import Judgement, Published, PublishedBestFit
 
@@ -326,7 +326,7 @@ def _by_number(path: Path) -> list[tuple[str, int]]:
 
 def _of_files(
     conditions: dict[str, list[Path]],
-    asked: Asked,
+    options: ImportOptions,
     *,
     warmup: str,
     method: Method,
@@ -351,7 +351,7 @@ def _of_files(
             )
     if method is Method.PUBLISHED_T:
         _two([name for name, _ in others])
-    files = open_files(conditions, _warm_up(warmup), asked)
+    files = open_files(conditions, _warm_up(warmup), options)
     experiment = experiment_of(files, name, paired, budget, primary)
     judgement = judge(without_failing(experiment, limit))
     if method is Method.TARE:
@@ -396,11 +396,11 @@ def _two(others: Sequence[str]) -> None:
 
 def _asked(
     columns: str | None, units: Sequence[str], conditions: Collection[str], group_by: str | None
-) -> Asked:
-    from tare.samples import Asked, parse_columns, parse_units
+) -> ImportOptions:
+    from tare.samples import ImportOptions, parse_columns, parse_units
 
     unit, own = parse_units(units, conditions)
-    return Asked({} if columns is None else parse_columns(columns), unit, own, group_by)
+    return ImportOptions({} if columns is None else parse_columns(columns), unit, own, group_by)
 
 
 def _warm_up(text: str) -> int | Literal["auto"]:

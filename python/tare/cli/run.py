@@ -228,8 +228,8 @@ def print_order(plan: "Plan", as_json: bool) -> None:
 
     from tare.lab.environments import available
     from tare.lab.run.experiment import called
-    from tare.lab.run.feasible import blocks_for_verdict, check
     from tare.lab.run.new_manifest import order_entry, schedule
+    from tare.lab.run.preflight import blocks_for_verdict, check
     from tare.lab.run.progress import plan_seconds
     from tare.lab.run.schedule import groups
 

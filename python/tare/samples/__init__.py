@@ -10,7 +10,7 @@ from tare.lazy import lazy
 
 if TYPE_CHECKING:
     from tare.samples.formats import NAMES as FORMATS
-    from tare.samples.formats.asked import ROLES, Asked, parse_columns, parse_units
+    from tare.samples.formats.import_options import ROLES, ImportOptions, parse_columns, parse_units
     from tare.samples.model import Experiment, Run
     from tare.samples.read.file_runs import read_files
     from tare.samples.read.load_output import read_load_output
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 __all__ = [
     "FORMATS",
     "ROLES",
-    "Asked",
     "Experiment",
+    "ImportOptions",
     "Run",
     "open_result",
     "parse_columns",
@@ -39,13 +39,13 @@ def __getattr__(name: str) -> Any:
 
 _WHERE = {
     "FORMATS": "formats:NAMES",
-    "ROLES": "formats.asked",
-    "Asked": "formats.asked",
+    "ROLES": "formats.import_options",
+    "ImportOptions": "formats.import_options",
     "Experiment": "model",
     "Run": "model",
     "open_result": "read.result",
-    "parse_columns": "formats.asked",
-    "parse_units": "formats.asked",
+    "parse_columns": "formats.import_options",
+    "parse_units": "formats.import_options",
     "read_both": "read.measured",
     "read_files": "read.file_runs",
     "read_load_output": "read.load_output",

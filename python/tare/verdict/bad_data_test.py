@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tare.samples import read_files
-from tare.samples.formats.asked import Asked
+from tare.samples.formats.import_options import ImportOptions
 from tare.stats.arrays import Array
 from tare.verdict import Comparison, Judgement, judge, without_failing
 
@@ -161,8 +161,8 @@ def test_a_tail_is_not_faster_since_its_slowest_requests_failed(tmp_path: Path) 
                 rows = (f"{duration},{name == 'old' or duration < late}" for duration in took)
                 path.write_text("\n".join(["response_time,ok", *rows, ""]))
                 paths[name].append(path)
-        asked = Asked({"duration": "response_time", "ok": "ok"}, "ms")
-        return of(judge(read_files(paths, "old", asked=asked, primary="p99")), "p99")
+        options = ImportOptions({"duration": "response_time", "ok": "ok"}, "ms")
+        return of(judge(read_files(paths, "old", options=options, primary="p99")), "p99")
 
     found = p99(0.006)
     assert found.verdict == "inconclusive"

@@ -11,12 +11,12 @@ from tare.errors import InputError
 from tare.samples.model import Experiment, Run
 from tare.stats.multiplicity import benjamini_hochberg
 from tare.verdict.evidence.adjusted import adjusted, family_factors
+from tare.verdict.evidence.estimate import estimate, with_outlook
 from tare.verdict.evidence.evidence import CPU, EXPLORED, LATENCIES, Evidence
 from tare.verdict.evidence.outside_root import outside_root
 from tare.verdict.evidence.shape import with_shapes
 from tare.verdict.evidence.trace_parts import compared_traces
 from tare.verdict.evidence.warm_up_difference import warm_up_difference
-from tare.verdict.evidence.weigh import weigh, with_outlook
 from tare.verdict.judgement import Comparison, Control, Cut, Judgement, Measured
 from tare.verdict.rules import rules, warnings
 from tare.verdict.rules.control import controls, without_control
@@ -123,7 +123,7 @@ def _primary(experiments: Mapping[str, Experiment]) -> list[Evidence]:
     ]
     families = len(set(family))
     found = [
-        replace(weigh(experiment, runs, condition, experiment.primary, families), family=its)
+        replace(estimate(experiment, runs, condition, experiment.primary, families), family=its)
         for its, (_, experiment, condition, runs) in zip(family, compared, strict=True)
     ]
     return with_shapes(adjusted(found), [experiment for _, experiment, *_ in compared])
@@ -132,7 +132,7 @@ def _primary(experiments: Mapping[str, Experiment]) -> list[Evidence]:
 def _exploratory(experiments: Mapping[str, Experiment]) -> list[Evidence]:
     """Of all other metrics."""
     found = [
-        weigh(experiment, runs, condition, metric)
+        estimate(experiment, runs, condition, metric)
         for experiment in experiments.values()
         for condition, runs in _places(experiment)
         for metric in EXPLORED

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tare_command::processes::{self, is_readable};
 use tare_command::segments::{self, memory_at};
-use tare_command::{Failure, Obstacle, Signal, said};
+use tare_command::{Failure, SegmentError, Signal};
 use tare_hook_segment::{Control, Shared};
 use tare_shm::peer::Peers;
 use tare_shm::{Access, Errno, Refusal};
@@ -55,23 +55,26 @@ pub fn attach(pid: u32) -> Result<(Segments, Programs), Failure> {
         let opened = segments::open(&path, Access::ReadWrite, |user| peers.admit(user));
         opened.map_err(|refusal| match refusal {
             Refusal::Failed(Errno(number)) => fails(io::Error::from_raw_os_error(number)),
-            refusal => refuse(&format!("its hook cannot be used: {}", said(refusal))),
+            refusal => {
+                let error = SegmentError::Refused(refusal);
+                refuse(&format!("its hook cannot be used: {error}"))
+            }
         })
     };
     let (control, shared) = (open(Control::NAME)?, File::from(open(Shared::NAME)?));
     let status = shared.metadata().map_err(fails)?;
     let opened = Segments::open(control.into_raw_fd(), shared.into_raw_fd());
-    let segments = opened.map_err(|obstacle| match obstacle {
-        Obstacle::Served(0) => refuse("another tare hook serves it; stop that process first"),
-        Obstacle::Served(other) => refuse(&format!(
+    let segments = opened.map_err(|error| match error {
+        SegmentError::Served(0) => refuse("another tare hook serves it; stop that process first"),
+        SegmentError::Served(other) => refuse(&format!(
             "tare hook (process {other}) serves it; stop \
                                                     that process first"
         )),
-        Obstacle::Refused(Refusal::OtherVersion(_)) => {
+        SegmentError::Refused(Refusal::OtherVersion(_)) => {
             refuse("its hook comes from another build; use the version of tare that started it")
         }
-        Obstacle::Refused(refusal) => {
-            refuse(&format!("its hook cannot be used: {}; start the program again", said(refusal)))
+        SegmentError::Refused(_) => {
+            refuse(&format!("its hook cannot be used: {error}; start the program again"))
         }
     })?;
     // The number may have gone to another process before we looked.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::poll_interval::Pace;
 use std::os::fd::RawFd;
-use tare_command::{Failure, Obstacle, said};
+use tare_command::{Failure, SegmentError};
 use tare_hook_segment::{Control, Handover, Shared, VERSION};
 use tare_shm::{Access, Errno, Refusal, Segment, move_up, service, syscall};
 
@@ -14,20 +14,19 @@ pub struct Segments {
 impl Segments {
     /// New ones, under descriptors that the program inherits.
     pub fn create() -> Result<(Self, Handover), Failure> {
-        Self::try_create().map_err(|obstacle| {
-            let reason = match obstacle {
-                Obstacle::Refused(Refusal::Failed(Errno(libc::EFBIG))) => {
+        Self::try_create().map_err(|error| {
+            let reason = match error {
+                SegmentError::Refused(Refusal::Failed(Errno(libc::EFBIG))) => {
                     let needed = size_of::<Shared>().div_ceil(1 << 20);
                     format!("raise the limit of file sizes to {needed} MiB (ulimit -f)")
                 }
-                Obstacle::Refused(refusal) => said(refusal),
-                Obstacle::Served(_) => "another process uses it".to_owned(),
+                error => error.to_string(),
             };
             Failure::work(format_args!("shared memory could not be created: {reason}"))
         })
     }
 
-    fn try_create() -> Result<(Self, Handover), Obstacle> {
+    fn try_create() -> Result<(Self, Handover), SegmentError> {
         let (control_fd, control) =
             Segment::create(Control::NAME, Control::KIND, VERSION, size_of::<Control>())?;
         let (shared_fd, shared) =
@@ -47,12 +46,12 @@ impl Segments {
 
     /// Those of a program, by the files that it has mapped. The descriptors stay open: with
     /// them the lock would go.
-    pub fn open(control: RawFd, shared: RawFd) -> Result<Self, Obstacle> {
+    pub fn open(control: RawFd, shared: RawFd) -> Result<Self, SegmentError> {
         let open = |fd, kind| Segment::open(fd, kind, VERSION, Access::ReadWrite);
         Self::serve(open(control, Control::KIND)?, open(shared, Shared::KIND)?, shared)
     }
 
-    fn serve(control: Segment, shared: Segment, fd: RawFd) -> Result<Self, Obstacle> {
+    fn serve(control: Segment, shared: Segment, fd: RawFd) -> Result<Self, SegmentError> {
         // SAFETY: both types hold nothing but atomics.
         let (control, shared) = unsafe { (control.at(0), shared.at(0)) };
         let (Some(control), Some(shared)) = (control, shared) else {
@@ -60,7 +59,7 @@ impl Segments {
         };
         match service::serve(fd)? {
             None => Ok(Self { control, shared }),
-            Some(other) => Err(Obstacle::Served(other)),
+            Some(other) => Err(SegmentError::Served(other)),
         }
     }
 }

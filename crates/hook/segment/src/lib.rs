@@ -12,6 +12,7 @@
 #[cfg(any(test, feature = "build"))]
 extern crate std;
 
+mod automaton_scan;
 #[cfg(any(test, feature = "build"))]
 mod build;
 mod control;
@@ -22,8 +23,8 @@ mod rules;
 mod shared;
 mod symbol;
 mod version;
-mod walk;
 
+pub use automaton_scan::{Match, ROOT, Scan};
 #[cfg(any(test, feature = "build"))]
 pub use build::{Generation, Keyword, TooLarge};
 pub use control::{Control, View};
@@ -37,4 +38,3 @@ pub use shared::{
 };
 pub use symbol::Symbol;
 pub use version::VERSION;
-pub use walk::{Match, ROOT, Scan};

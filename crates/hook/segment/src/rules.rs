@@ -21,7 +21,7 @@ pub(crate) const TEXTS: usize = KEYWORDS * LONGEST;
 pub(crate) const MATCH: u32 = 1 << 31;
 
 /// The bits of an entry that are the next state. A masked index is always inside the table,
-/// whatever the table holds: this is the walk's bounds check.
+/// whatever the table holds: this is the scan's bounds check.
 pub(crate) const STATE: u32 = TABLE as u32 - 1;
 
 /// In a list of keywords: it ends here.

@@ -2,8 +2,8 @@
 //! `tare-load http`: what is sent to which servers, and what they should answer.
 
 pub mod chunked;
+pub mod http_reply;
 pub mod message;
-pub mod reply;
 pub mod response;
 
 use crate::arguments::url::Url;

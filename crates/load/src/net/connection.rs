@@ -2,7 +2,7 @@
 //! Requests and their replies over one [`ByteStream`]: one at a time, or several under way.
 
 use super::byte_stream::ByteStream;
-use super::reply::Reply;
+use super::reply_parser::ReplyParser;
 use super::socket::Waiting;
 use crate::record::sample::{ErrorKind, Outcome};
 use crate::target::Target;
@@ -22,7 +22,7 @@ pub struct Connection {
     unsent: usize,
     sent: usize,
     /// Of the first request under way.
-    reply: Box<dyn Reply>,
+    reply: Box<dyn ReplyParser>,
     buffer: Box<[u8]>,
     /// Bytes of the buffer that the reply has not taken.
     left: Range<usize>,

@@ -5,7 +5,7 @@ pub mod byte_stream;
 pub mod connection;
 pub mod connections;
 pub mod epoll;
-pub mod reply;
+pub mod reply_parser;
 pub mod session_tickets;
 pub mod socket;
 pub mod tls;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `tare-load tcp`: what is sent to which services, and where their replies end.
 
-pub mod reply;
+pub mod tcp_reply;
 
 use crate::arguments::Tcp;
 use crate::arguments::values;
@@ -9,11 +9,11 @@ use crate::protocol::Protocol;
 use crate::requests::Requests;
 use crate::run::{self, Sharing};
 use crate::target::{self, StreamRequest, Target};
-use reply::End;
 use std::process::ExitCode;
 use std::sync::Arc;
 use tare_command::Failure;
 use tare_load_replies::Until;
+use tcp_reply::End;
 
 pub fn run(arguments: &Tcp) -> Result<ExitCode, Failure> {
     if arguments.pipeline > 1 && arguments.options.is_per_request() {

@@ -4,7 +4,7 @@
 
 mod java;
 #[cfg(not(test))]
-mod observer;
+mod restrictions;
 
 use core::ffi::{CStr, c_char, c_void};
 use core::slice;
@@ -17,7 +17,7 @@ use tare_log_segment::{ChannelId, Codec, Configuration, Handler, Policy, Writer}
 #[cfg(not(test))]
 #[used]
 #[unsafe(link_section = ".init_array")]
-static CONSTRUCTOR: extern "C" fn() = observer::constructor;
+static CONSTRUCTOR: extern "C" fn() = restrictions::constructor;
 
 /// Runs when the program exits.
 #[cfg(not(test))]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::events::event::Scene;
+use crate::events::event::HandlerContext;
 use crate::events::handlers;
 use crate::program::threads::undisturbed;
 use crate::program::warnings;
@@ -54,7 +54,7 @@ pub fn close(channel: ChannelId) {
     // What the handler has kept back of a channel that never found a ring, the collector has.
     if let Some(writer) = ring_ownership::writer(region, process) {
         let configuration = process.configuration(channel);
-        handlers::close(&Scene {
+        handlers::close(&HandlerContext {
             region,
             process,
             writer,

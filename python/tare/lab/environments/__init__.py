@@ -6,13 +6,13 @@ from typing import Any
 
 from pydantic_core import PydanticCustomError
 
+from tare.lab.environments.bridge_network import BridgeNetwork
 from tare.lab.environments.container import Container
 from tare.lab.environments.container_in_vm import ContainerInVm
 from tare.lab.environments.environment import Environment
 from tare.lab.environments.host import Host
 from tare.lab.environments.netns import Netns
 from tare.lab.environments.pod import Pod
-from tare.lab.environments.segment import Segment
 from tare.lab.environments.vm import MACHINES, Vm
 from tare.lab.processes.processes import Processes
 from tare.plan import Plan, expected, refused
@@ -120,13 +120,16 @@ def _why_missing(settings: EnvironmentBase) -> PydanticCustomError | None:
 
 
 def of_run(
-    settings: EnvironmentBase, processes: Processes, name: str, segment: Segment | None = None
+    settings: EnvironmentBase,
+    processes: Processes,
+    name: str,
+    bridge_network: BridgeNetwork | None = None,
 ) -> Environment:
     """The environment of one run, not prepared yet; `name` is unique among those of the block.
 
-    With a segment, it is joined with others of the run.
+    With a bridge network, it is joined with others of the run.
     """
-    return _TYPES[settings.type](settings, processes, name, segment)
+    return _TYPES[settings.type](settings, processes, name, bridge_network)
 
 
 def contained(place: Environment, name: str) -> Environment:

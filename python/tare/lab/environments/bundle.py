@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tare.lab.environments.layer import overlay_options
 from tare.lab.environments.minimal_elf import wait_program
+from tare.lab.environments.overlay_mount import overlay_options
 
 OWN = ("dev", "lost+found", "proc", "run", "sys", "tmp")
 """Folders of the root that a container does not share with this host."""

@@ -19,8 +19,8 @@ from tare.lab.environments.bridge import Bridge
 from tare.lab.environments.environment import Environment, Program
 from tare.lab.environments.host import Host, output
 from tare.lab.environments.launch import RunError
-from tare.lab.environments.layer import mount_layer, unmount_layer
 from tare.lab.environments.netns import Netns
+from tare.lab.environments.overlay_mount import mount_overlay, unmount_overlay
 from tare.lab.environments.running import RunningContainer, printing_to_files, runc
 from tare.lab.processes.logs import last_lines
 from tare.lab.processes.processes import Family, Process, Processes, find, variables_of
@@ -30,7 +30,7 @@ from tare.running.created_resources import Record, record
 from tare.running.directory import runtime_directory
 
 if TYPE_CHECKING:
-    from tare.lab.environments.segment import Segment
+    from tare.lab.environments.bridge_network import BridgeNetwork
 
 _numbers = itertools.count(1)
 NAMES = (Path("/etc/hosts"), Path("/etc/resolv.conf"))
@@ -45,13 +45,13 @@ class Container(Environment):
         settings: Any,
         processes: Processes,
         name: str,
-        segment: "Segment | None" = None,
+        bridge_network: "BridgeNetwork | None" = None,
         network: Host | None = None,
     ) -> None:
         """With a network, it is used, and neither made nor removed here."""
-        super().__init__(settings, processes, name, segment)
+        super().__init__(settings, processes, name, bridge_network)
         kind = Bridge if settings.own_network else Host
-        self._network: Host = network or kind(settings, processes, name, segment)
+        self._network: Host = network or kind(settings, processes, name, bridge_network)
         self._own_network = network is None
         self._boxes: dict[str, Box] = {}
         """By the name of the program."""
@@ -207,7 +207,7 @@ class Box:
         layer = self.folder / "root"
         undo = [
             (*self._runc, "delete", "--force", self.name),
-            unmount_layer(layer),
+            unmount_overlay(layer),
             ("rm", "-rf", "--one-file-system", str(self.folder), *map(str, self.layers.values())),
         ]
         if isinstance(files, image.Image):
@@ -222,7 +222,7 @@ class Box:
             if files.directory is not None:
                 image.inside(self.root, str(files.directory)).mkdir(parents=True, exist_ok=True)
         elif files is not None:
-            self.root = mount_layer(files, layer)
+            self.root = mount_overlay(files, layer)
 
     def _mount(self, files: image.Image) -> Path:
         """Mounts an image with a layer for what programs write, and returns where."""

@@ -21,7 +21,7 @@ from tare.native import native
 from tare.plan import expected
 
 if TYPE_CHECKING:
-    from tare.lab.environments.segment import Segment
+    from tare.lab.environments.bridge_network import BridgeNetwork
 
 _numbers = itertools.count(1)
 _HOME = Path("/run/tare-boxes")
@@ -51,12 +51,12 @@ class ContainerInVm(Environment):
         settings: Any,
         processes: Processes,
         name: str,
-        segment: "Segment | None" = None,
+        bridge_network: "BridgeNetwork | None" = None,
         guest: Vm | None = None,
     ) -> None:
         """With a guest, the containers are in it, and it is not made or removed here."""
-        super().__init__(settings, processes, name, segment)
-        self._guest = guest or Vm(settings, processes, name, segment)
+        super().__init__(settings, processes, name, bridge_network)
+        self._guest = guest or Vm(settings, processes, name, bridge_network)
         self._is_own = guest is None
         self._boxes: dict[str, str] = {}
         """The containers by the name of the program."""

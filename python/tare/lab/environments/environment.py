@@ -12,7 +12,7 @@ from tare.lab.environments.launch import Proxy, RunError
 from tare.lab.processes.processes import GRACE_S, Family, Process, Processes
 
 if TYPE_CHECKING:
-    from tare.lab.environments.segment import Segment
+    from tare.lab.environments.bridge_network import BridgeNetwork
 
 Answer = TypeVar("Answer")
 
@@ -53,11 +53,15 @@ class Environment(ABC):
     """
 
     def __init__(
-        self, settings: Any, processes: Processes, name: str, segment: "Segment | None" = None
+        self,
+        settings: Any,
+        processes: Processes,
+        name: str,
+        bridge_network: "BridgeNetwork | None" = None,
     ) -> None:
-        """With a segment, it is joined with the other environments of its run."""
+        """With a bridge network, it is joined with the other environments of its run."""
         self.settings, self.processes, self.name = settings, processes, name
-        self.segment = segment
+        self.bridge_network = bridge_network
 
     @staticmethod
     @abstractmethod

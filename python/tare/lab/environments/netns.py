@@ -65,7 +65,11 @@ class Netns(OwnPorts, Host):
         else:
             ip("link", "add", near, "type", "veth", "peer", "name", "eth0", "netns", str(pid))
         ip("link", "set", near, "up")
-        inside = self._joined_alone(near) if self.segment is None else self.segment.join(near)
+        inside = (
+            self._joined_alone(near)
+            if self.bridge_network is None
+            else self.bridge_network.join(near)
+        )
         self._address = inside.partition("/")[0]
         self.exec(["ip", "addr", "add", inside, "dev", "eth0"])
         self.exec(["ip", "link", "set", "eth0", "up"])
@@ -100,7 +104,9 @@ class Netns(OwnPorts, Host):
 
     @property
     def host_address(self) -> str:
-        return self._host_address if self.segment is None else self.segment.host_address
+        return (
+            self._host_address if self.bridge_network is None else self.bridge_network.host_address
+        )
 
     @property
     def prefix(self) -> tuple[str, ...]:

@@ -20,8 +20,8 @@ from tare.lab.environments import bundle, image, pod_files
 from tare.lab.environments.environment import LOAD, Answer, Environment, Program
 from tare.lab.environments.host import output
 from tare.lab.environments.launch import RunError
-from tare.lab.environments.layer import mount_layer
 from tare.lab.environments.minimal_elf import wait_program
+from tare.lab.environments.overlay_mount import mount_overlay
 from tare.lab.environments.pod_files import PodContainer, Volume
 from tare.lab.environments.pod_removal import IDS, RUNC, undo
 from tare.lab.environments.ports import OwnPorts
@@ -35,7 +35,7 @@ from tare.running.created_resources import Record, record
 from tare.running.directory import runtime_directory
 
 if TYPE_CHECKING:
-    from tare.lab.environments.segment import Segment
+    from tare.lab.environments.bridge_network import BridgeNetwork
 
 _numbers = itertools.count(1)
 
@@ -44,9 +44,13 @@ class Pod(OwnPorts, Environment):
     """Programs in the containers of one pod, which is made when the first program starts."""
 
     def __init__(
-        self, settings: Any, processes: Processes, name: str, segment: "Segment | None" = None
+        self,
+        settings: Any,
+        processes: Processes,
+        name: str,
+        bridge_network: "BridgeNetwork | None" = None,
     ) -> None:
-        super().__init__(settings, processes, name, segment)
+        super().__init__(settings, processes, name, bridge_network)
         self.pod = f"tare-pod-{os.getpid()}-{next(_numbers)}"
         self._folder = runtime_directory() / "containers" / self.pod
         self._image = f"{pod_files.DOMAIN}/{self.pod}:latest"
@@ -209,7 +213,7 @@ class Pod(OwnPorts, Environment):
         self._folder.chmod(0o700)
         # A server may write what its configuration has no place for, and the mounts of other pods
         # below /var are not kept busy.
-        mount_layer(Path("/var"), layer)
+        mount_overlay(Path("/var"), layer)
         programs = {service.name: "service", LOAD: "load"}
         for proxy in service.proxies:
             programs[f"{service.name}/{proxy.name}"] = proxy.name

@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from tare.lab.environments.layer import unmount_layer
+from tare.lab.environments.overlay_mount import unmount_overlay
 from tare.lab.processes.processes import find
 
 IDS = "ids"
@@ -57,6 +57,6 @@ def undo(podman: Sequence[str], pod: str, image: str, layer: Path) -> list[tuple
         (*shell, _REMOVE, str(folder), pod, *podman),
         ("sh", "-c", _REMOVE_IMAGE, image, *podman),
         ("sh", "-c", _REMOVE_CGROUPS, str(folder)),
-        unmount_layer(layer),
+        unmount_overlay(layer),
         ("rm", "-rf", "--one-file-system", str(folder)),
     ]

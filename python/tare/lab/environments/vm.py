@@ -33,7 +33,7 @@ from tare.running.created_resources import Record, record
 from tare.running.directory import runtime_directory
 
 if TYPE_CHECKING:
-    from tare.lab.environments.segment import Segment
+    from tare.lab.environments.bridge_network import BridgeNetwork
 
 MACHINES: Mapping[MachineName, Machine] = {
     "kvm": Qemu("kvm"), "tcg": Qemu("tcg"), "uml": UserModeLinux(),
@@ -62,9 +62,13 @@ class Vm(OwnPorts, Environment):
     """A guest with a kernel of its own."""
 
     def __init__(
-        self, settings: Any, processes: Processes, name: str, segment: "Segment | None" = None
+        self,
+        settings: Any,
+        processes: Processes,
+        name: str,
+        bridge_network: "BridgeNetwork | None" = None,
     ) -> None:
-        super().__init__(settings, processes, name, segment)
+        super().__init__(settings, processes, name, bridge_network)
         self._machine = MACHINES[settings.machine]
         self._unique = f"tare{os.getpid()}v{next(_numbers)}"
         self.folder = runtime_directory() / "guests" / self._unique
@@ -105,13 +109,13 @@ class Vm(OwnPorts, Environment):
         self.folder.chmod(0o700)
         (self.folder / "token").write_text(self._token, encoding="ascii")
         ip("tuntap", "add", self._unique, "mode", "tap")
-        if self.segment is None:
+        if self.bridge_network is None:
             near, far = free_pair(socket.if_nametoindex(self._unique))
             ip("addr", "add", f"{near}/30", "dev", self._unique)
             self._host_address, self._inside = near, f"{far}/30"
         else:
-            self._inside = self.segment.join(self._unique)
-            self._host_address = self.segment.host_address
+            self._inside = self.bridge_network.join(self._unique)
+            self._host_address = self.bridge_network.host_address
         ip("link", "set", self._unique, "up")
 
     @property

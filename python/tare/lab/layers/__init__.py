@@ -34,11 +34,11 @@ _CHECKS: dict[str, Callable[[Any, Path], None]] = {
     "spans": spans.check,
 }
 
-_WHY_NOT: dict[str, Callable[["pa.Table | None"], str | None]] = {
-    "hook": hook.why_not,
-    "link": link.why_not,
-    "log": log.why_not,
-    "spans": spans.why_not,
+_INVALID_REASONS: dict[str, Callable[["pa.Table | None"], str | None]] = {
+    "hook": hook.invalid_reason,
+    "link": link.invalid_reason,
+    "log": log.invalid_reason,
+    "spans": spans.invalid_reason,
 }
 
 
@@ -63,9 +63,9 @@ def put(layers: Iterable[Layer], launch: Launch) -> None:
         _LAYERS[layer.type](layer, launch)
 
 
-def why_not(name: str, costs: "pa.Table | None") -> str | None:
+def invalid_reason(name: str, costs: "pa.Table | None") -> str | None:
     """Why a layer that says what it cost was not in the service; None where it was.
 
     The name is the layer's type, and behind a blank the proxy that has it.
     """
-    return _WHY_NOT[name.partition(" ")[0]](costs)
+    return _INVALID_REASONS[name.partition(" ")[0]](costs)

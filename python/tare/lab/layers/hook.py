@@ -46,7 +46,7 @@ def put(layer: HookLayer, launch: Launch) -> None:
     launch.command = [*words, "--", *launch.command]
 
 
-def why_not(costs: "pa.Table | None") -> str | None:
+def invalid_reason(costs: "pa.Table | None") -> str | None:
     """Why the layer was not there, by the `costs` that it wrote; None where it was.
 
     A wrapper that does not pass the environment on leaves the service without the hook, while

@@ -40,7 +40,7 @@ def linked(command: list[str], launch: Launch, name: str, *, eager: bool = False
     return [*words, "--costs", str(costs), "--", *command]
 
 
-def why_not(costs: "pa.Table | None") -> str | None:
+def invalid_reason(costs: "pa.Table | None") -> str | None:
     """Why the layer was not there, by the `costs` that it wrote; None where it was."""
     if costs is None or not counted(costs, "programs"):
         return (

@@ -35,7 +35,7 @@ def put(layer: LogLayer, launch: Launch) -> None:
         launch.add_java_agent(f"{AGENT}={launch.filled(layer.agent)}")
 
 
-def why_not(costs: "pa.Table | None") -> str | None:
+def invalid_reason(costs: "pa.Table | None") -> str | None:
     """Why the layer was not there, by the `costs` that it wrote; None where it was."""
     if costs is not None and counted(costs, "programs_attached"):
         return None

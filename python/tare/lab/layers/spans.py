@@ -59,7 +59,7 @@ def _send_to_both(launch: Launch, endpoint: str) -> None:
     launch.variables |= {CONFIG_FILE: str(file), "TARE_COLLECTOR_ENDPOINT": endpoint}
 
 
-def why_not(costs: "pa.Table | None") -> str | None:
+def invalid_reason(costs: "pa.Table | None") -> str | None:
     """Why the layer was not effective, by the `costs` that it wrote; None if it was."""
     if costs is not None and counted(costs, "spans"):
         return None

@@ -17,8 +17,9 @@ from tare.lab.machine.suspension import Suspension
 from tare.lab.processes.cpu_time import of_all, per_request, spent, watched_share
 from tare.lab.processes.logs import last_lines
 from tare.lab.processes.processes import Family, Process, Processes, StartError
+from tare.lab.result.measured import Measured
 from tare.lab.result.streams import of_condition, read_stream
-from tare.lab.start.runs import Measured, Target
+from tare.lab.start.runs import Target
 from tare.plan import CommandLoad, OwnLoad
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Bench:
+class LoadContext:
     """What every load of a block needs."""
 
     processes: Processes
@@ -72,7 +73,7 @@ class Ended:
 
 def measure(
     load: OwnLoad | CommandLoad, rate: float | None, seed: int, targets: Sequence[Target],
-    bench: Bench,
+    context: LoadContext,
 ) -> list[Measured]:  # fmt: skip
     """Sends the load to all targets and returns what it recorded of each, in their order.
 
@@ -80,17 +81,17 @@ def measure(
     generator failed or recorded nothing.
     """
     if isinstance(load, CommandLoad):
-        return [_measure_with_command(load, targets[0], bench)]
-    out, machine = bench.folder / "samples.arrow", bench.folder / "machine.arrow"
+        return [_measure_with_command(load, targets[0], context)]
+    out, machine = context.folder / "samples.arrow", context.folder / "machine.arrow"
     launches = {target.name: target.launch for target in targets}
-    command = load_command(load, rate, launches, bench.folder)
+    command = load_command(load, rate, launches, context.folder)
     command += ["--seed", str(seed), "--out", str(out), "--machine", str(machine)]
     before = [spent(target.families()) for target in targets]
     for target, found in zip(targets, before, strict=True):
         if found.pids:  # else it died since it was ready; that is found out after the load
-            command += ["--watch", f"{target.name}={bench.watched(found.pids)}"]
+            command += ["--watch", f"{target.name}={context.watched(found.pids)}"]
     seconds = (load.warmup + load.duration) / 1e9 * len(targets)
-    report = _report(run_generator(command, targets, bench, seconds, own=True).printed)
+    report = _report(run_generator(command, targets, context, seconds, own=True).printed)
     samples, readings = read_stream(out), read_stream(machine)
     if samples is None or samples.num_rows == 0:
         raise RunError("the load generator recorded no request")
@@ -99,7 +100,7 @@ def measure(
         name = target.name
         of_machine = None if readings is None else of_condition(readings, name)
         cpu = {} if of_machine is None else per_request(of_machine)
-        share = watched_share(used, spent(target.families()), bench.processes.in_ticks)
+        share = watched_share(used, spent(target.families()), context.processes.in_ticks)
         measured.append(
             Measured(
                 samples=of_condition(samples, name),
@@ -113,16 +114,16 @@ def measure(
     return measured
 
 
-def capacity(load: OwnLoad, target: Target, bench: Bench) -> dict[str, Any]:
+def capacity(load: OwnLoad, target: Target, context: LoadContext) -> dict[str, Any]:
     """The most that one service bears: `{"rate": requests a second, "users": their number}`.
 
     Raises TareError where it cannot be measured, or none of the requests succeeded.
     """
-    command = capacity_command(load, target.launch, bench.folder)
-    output = run_generator(command, [target], bench, 120, own=True).printed
+    command = capacity_command(load, target.launch, context.folder)
+    output = run_generator(command, [target], context, 120, own=True).printed
     found = json.loads(output).get("capacity") if output else None
     if not found:
-        raise TareError(f"the capacity could not be measured; see {bench.log}")
+        raise TareError(f"the capacity could not be measured; see {context.log}")
     return dict(found)
 
 
@@ -135,7 +136,7 @@ def around(targets: Sequence[Target], command: Sequence[str]) -> list[str]:
 
 
 def run_generator(
-    command: Sequence[str], targets: Sequence[Target], bench: Bench, expected_s: float, *,
+    command: Sequence[str], targets: Sequence[Target], context: LoadContext, expected_s: float, *,
     own: bool = False,
 ) -> Ended:  # fmt: skip
     """Runs a generator to its end, or until every target has died: then it printed nothing.
@@ -143,11 +144,11 @@ def run_generator(
     Tare's own prints its report; what another generator prints is for people and stands in the log.
     """
     command = around(targets, command)
-    printed = bench.folder / "load.json" if own else None
+    printed = context.folder / "load.json" if own else None
     # Before the generator starts: a SIGCONT that comes at once must not be missed.
     with Suspension() as suspension:
         try:
-            generator = bench.start(command, printed)
+            generator = context.start(command, printed)
         except StartError as error:
             raise TareError(f"the load generator does not start: {error}") from error
         begun = time.monotonic()
@@ -155,26 +156,26 @@ def run_generator(
         try:
             suspension.restart()
             # A short load may be over when this program gets a CPU again.
-            bench.look(partial(bench.family, generator))
+            context.look(partial(context.family, generator))
             while generator.code is None:
-                bench.processes.wait(0.1)
+                context.processes.wait(0.1)
                 suspension.look()
-                bench.look(partial(bench.family, generator))
+                context.look(partial(context.family, generator))
                 age = time.monotonic() - begun
-                bench.tick(age)
+                context.tick(age)
                 if all(target.process.code is not None for target in targets):
-                    return Ended("", bench.family(generator).cpu_ns)
+                    return Ended("", context.family(generator).cpu_ns)
                 if age > limit:
                     raise RunError(f"the load generator did not end within {limit:.0f} s")
             if suspension.reason:
                 raise RunError(suspension.reason)
-            spent = bench.family(generator).cpu_ns
+            spent = context.family(generator).cpu_ns
         finally:
-            bench.processes.stop([generator])
+            context.processes.stop([generator])
     report = printed is not None and printed.exists() and printed.stat().st_size > 0
     # 1 with a report: no request succeeded, and the report has the kinds of errors.
     if generator.code and not (report and generator.code == 1):
-        raise RunError(f"the load generator {generator.ending}: {last_line(bench.log)}")
+        raise RunError(f"the load generator {generator.ending}: {last_line(context.log)}")
     return Ended(printed.read_text(encoding="utf-8") if printed else "", spent)
 
 
@@ -190,29 +191,29 @@ def _report(printed: str) -> dict[str, Any]:
         raise RunError("the load generator ended without a report") from error
 
 
-def _measure_with_command(load: CommandLoad, target: Target, bench: Bench) -> Measured:
+def _measure_with_command(load: CommandLoad, target: Target, context: LoadContext) -> Measured:
     """Runs a foreign generator on one target and imports its output."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     from tare.plan.schema.placeholders import fill
-    from tare.samples import Asked, read_load_output
+    from tare.samples import ImportOptions, read_load_output
 
-    output = bench.folder / load.output
+    output = context.folder / load.output
     launch = target.launch
     values = {
         **launch.placeholders, "port": launch.door, "url": url(load, launch), "output": output,
-        "dir": bench.folder,
+        "dir": context.folder,
     }  # fmt: skip
     before = spent(target.families())
     command = [fill(word, values) for word in load.command]
-    generator = run_generator(command, [target], bench, load.duration / 1e9)
+    generator = run_generator(command, [target], context, load.duration / 1e9)
     used_ns = spent(target.families()).all_ns - before.all_ns
     if not output.exists():
-        raise RunError(f"the load generator wrote no {load.output}: {last_line(bench.log)}")
+        raise RunError(f"the load generator wrote no {load.output}: {last_line(context.log)}")
     try:
-        asked = Asked(load.columns, load.unit)
-        samples: pa.Table = read_load_output(output, load.format, asked)
+        options = ImportOptions(load.columns, load.unit)
+        samples: pa.Table = read_load_output(output, load.format, options)
     except InputError as error:
         raise RunError(str(error)) from error
     sent = samples.num_rows
@@ -234,7 +235,7 @@ def _measure_with_command(load: CommandLoad, target: Target, bench: Bench) -> Me
             for who, ns in (("service", used_ns), ("generator", generator.cpu_ns))
             if ns > 0  # Without cgroups, what is less than a tick of the clock is not known.
         },
-        oddities=told["warnings"].splitlines(),
+        notes=told["warnings"].splitlines(),
         lost=float(told.get("lost", 0)),
         stepped=told.get("stepped"),
     )

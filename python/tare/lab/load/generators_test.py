@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from tare.lab.load.generators import _without_first
-from tare.lab.start.runs import Measured
+from tare.lab.result.measured import Measured
 
 
 def table(start: list[int | None], duration: list[int | None]) -> pa.Table:

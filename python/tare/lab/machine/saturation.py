@@ -15,8 +15,6 @@ from pathlib import Path
 
 from tare.proc import proc_lines
 
-LIMIT = 0.01
-"""Share of the load, as of failed requests: what hits more of them is in the p99."""
 DISK = 0.1
 """Share of the load: a service may well use its disk."""
 PROC = Path("/proc")
@@ -74,6 +72,10 @@ class Saturation:
     def share(self, name: str) -> float:
         """Of the time; that of several CPUs adds up."""
         return self.counters.get(name, 0) / max(self.duration_ns, 1)
+
+    def time(self, name: str) -> str:
+        """The same as text."""
+        return f"{self.counters.get(name, 0) / 1e9:.3g} s of {self.duration_ns / 1e9:.3g} s"
 
 
 def read(groups: Groups, proc: Path = PROC) -> Saturation:
@@ -163,37 +165,14 @@ def _only(saturation: Saturation, names: frozenset[str] | None) -> Saturation:
     return replace(saturation, counters=counters)
 
 
-def why_not(saturation: Saturation, who: str = "the service") -> str | None:
-    """Why a run is no measurement in which the service, or another, was under this saturation."""
-    killed = saturation.counters.get("oom_kills", 0)
-    if killed:
-        what = "a process" if killed == 1 else f"{killed} processes"
-        return f"the kernel killed {what} of {who} because memory ran out; raise its limit"
-    if saturation.share("pressure_memory") > LIMIT:
-        waited = _time(saturation, "pressure_memory")
-        return f"{who} waited for memory for {waited}: raise its memory limit"
-    return throttled(saturation, who)
-
-
-def throttled(saturation: Saturation, who: str) -> str | None:
-    """Why a run is no measurement in which a CPU quota held someone up, or None."""
-    if saturation.share("throttled_time") <= LIMIT:
-        return None
-    return f"{who} was throttled for {_time(saturation, 'throttled_time')}: raise its CPU quota"
-
-
 def notes(saturation: Saturation) -> list[str]:
     """What a reader must know of a run that counts."""
     found = []
     if saturation.counters.get("throttled_time"):
-        found.append(f"the service was throttled for {_time(saturation, 'throttled_time')}")
+        found.append(f"the service was throttled for {saturation.time('throttled_time')}")
     if saturation.share("pressure_io") > DISK:
-        found.append(f"the service waited for a disk for {_time(saturation, 'pressure_io')}")
+        found.append(f"the service waited for a disk for {saturation.time('pressure_io')}")
     return found
-
-
-def _time(saturation: Saturation, name: str) -> str:
-    return f"{saturation.counters[name] / 1e9:.3g} s of {saturation.duration_ns / 1e9:.3g} s"
 
 
 def _add(counters: dict[str, int], name: str, value: int | None, times: int = 1) -> None:

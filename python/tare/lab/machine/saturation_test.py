@@ -4,9 +4,7 @@
 import shutil
 from pathlib import Path
 
-import pytest
-
-from tare.lab.machine.saturation import Groups, Saturation, Watch, notes, read, throttled, why_not
+from tare.lab.machine.saturation import Groups, Saturation, Watch, notes, read
 
 SECOND = 1_000_000_000
 
@@ -92,22 +90,6 @@ def test_a_difference_has_what_both_know() -> None:
     assert after - before == Saturation(5, 20, {"oom_kills": 1})
 
 
-@pytest.mark.parametrize(
-    ("counters", "reason"),
-    [
-        ({"oom_kills": 1}, "the kernel killed a process of the service because memory ran out"),
-        ({"throttled_time": SECOND // 20}, "the service was throttled for 0.05 s of 2 s"),
-        ({"pressure_memory": SECOND // 20}, "the service waited for memory for 0.05 s of 2 s"),
-        ({"throttled_time": SECOND // 200}, None),
-        ({"pressure_memory": SECOND // 200, "pressure_io": SECOND}, None),
-        ({"pressure_cpu": 2 * SECOND}, None),  # service and generator share a core by design
-    ],
-)
-def test_what_makes_a_run_no_measurement(counters: dict[str, int], reason: str | None) -> None:
-    found = why_not(Saturation(0, 2 * SECOND, counters))
-    assert found is reason if reason is None else str(found).startswith(reason)
-
-
 def test_what_is_told_of_a_run_that_counts() -> None:
     few = {"throttled_time": SECOND // 200, "pressure_io": SECOND}
     assert notes(Saturation(0, 2 * SECOND, few)) == [
@@ -116,12 +98,6 @@ def test_what_is_told_of_a_run_that_counts() -> None:
     ]
     assert (
         notes(Saturation(0, 2 * SECOND, {"pressure_io": SECOND // 10, "throttled_time": 0})) == []
-    )
-
-
-def test_a_quota_of_the_generator_has_its_name() -> None:
-    assert throttled(Saturation(0, SECOND, {"throttled_time": SECOND}), "the load generator") == (
-        "the load generator was throttled for 1 s of 1 s: raise its CPU quota"
     )
 
 

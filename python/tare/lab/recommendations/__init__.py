@@ -18,17 +18,17 @@ from tare.lab.recommendations import (
     tenancy,
     typical_use,
 )
-from tare.lab.recommendations.answers import Answer
-from tare.lab.recommendations.seen import Seen
+from tare.lab.recommendations.check_result import CheckResult
+from tare.lab.recommendations.observations import RunObservations
 from tare.plan import Plan
 from tare.samples.manifest import LONGEST_LINE, Recommendation
 
-_OF_PLAN: Mapping[int, Callable[[Plan], Answer]] = {
+_OF_PLAN: Mapping[int, Callable[[Plan], CheckResult]] = {
     5: monitor_distance.judge,
     6: micro_and_macro.judge,
     10: several_environments.judge,
 }
-_OF_RUN: Mapping[int, Callable[[Seen], Answer | None]] = {
+_OF_RUN: Mapping[int, Callable[[RunObservations], CheckResult | None]] = {
     1: one_pod.judge,
     2: one_node.judge,
     3: service_mesh.judge,
@@ -43,12 +43,12 @@ def of_plan(plan: Plan) -> list[Recommendation]:
     return [_stored(number, judge(plan)) for number, judge in _OF_PLAN.items()]
 
 
-def of_run(seen: Seen) -> list[Recommendation]:
+def of_run(run: RunObservations) -> list[Recommendation]:
     """Those that were read around the load of a run."""
-    answers = {number: judge(seen) for number, judge in _OF_RUN.items()}
-    return [_stored(number, answer) for number, answer in answers.items() if answer is not None]
+    results = {number: judge(run) for number, judge in _OF_RUN.items()}
+    return [_stored(number, result) for number, result in results.items() if result is not None]
 
 
-def _stored(number: int, answer: Answer) -> Recommendation:
-    evidence = [line[:LONGEST_LINE] for line in answer.evidence[:20]]
-    return Recommendation(number=number, answer=answer.word, evidence=evidence)
+def _stored(number: int, result: CheckResult) -> Recommendation:
+    evidence = [line[:LONGEST_LINE] for line in result.evidence[:20]]
+    return Recommendation(number=number, answer=result.status, evidence=evidence)

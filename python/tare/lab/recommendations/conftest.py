@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tare.lab.recommendations.seen import Seen
+from tare.lab.recommendations.observations import RunObservations
 from tare.plan import Plan, parse
 
 PLAN = """\
@@ -38,11 +38,11 @@ def plan() -> Callable[..., Plan]:
 
 
 @pytest.fixture
-def seen() -> Callable[..., Seen]:
-    """Makes what was seen of a run of the second condition, for a plan with some keys."""
+def observations() -> Callable[..., RunObservations]:
+    """Makes the observations of a run of the second condition, for a plan with some keys."""
 
-    def make(other: str = "", plain: str = "", stated: str = "", **read: Any) -> Seen:
+    def make(other: str = "", plain: str = "", stated: str = "", **read: Any) -> RunObservations:
         plan = make_plan(plain=plain, other=other, stated=stated)
-        return Seen(plan=plan, condition=plan.conditions[1], **read)
+        return RunObservations(plan=plan, condition=plan.conditions[1], **read)
 
     return make

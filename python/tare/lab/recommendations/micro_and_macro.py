@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recommendation 6: the plan declares a micro or a macro benchmark, and does both."""
 
-from tare.lab.recommendations.answers import Answer, broken, kept
+from tare.lab.recommendations.check_result import CheckResult, broken, kept
 from tare.plan import Plan
 
 
-def judge(plan: Plan) -> Answer:
+def judge(plan: Plan) -> CheckResult:
     """By the key `kind`."""
     if plan.kind == "both":
         return kept(

@@ -3,7 +3,7 @@
 
 from typing import get_args
 
-from tare.lab.recommendations.answers import Answer, broken, kept
+from tare.lab.recommendations.check_result import CheckResult, broken, kept
 from tare.plan import Plan
 from tare.plan.schema.layers import LogLayer, SpansLayer
 from tare.plan.schema.recommendations import Level
@@ -21,7 +21,7 @@ _TIMED = ("hook",)
 """Layers that take times inside themselves."""
 
 
-def judge(plan: Plan) -> Answer:
+def judge(plan: Plan) -> CheckResult:
     """The distance of the farthest layer to what measures it."""
     stated = plan.recommendations
     types = dict.fromkeys(layer.type for condition in plan.conditions for layer in condition.layers)

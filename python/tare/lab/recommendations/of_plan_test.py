@@ -19,7 +19,7 @@ PROXY = '{ type = "proxy", program = "nginx" }'
 
 
 @pytest.mark.parametrize(
-    ("layers", "stated", "word", "evidence"),
+    ("layers", "stated", "status", "evidence"),
     [
         (HOOK, "", "kept", "times are taken inside the hook: distance 0"),
         (PROXY, "", "kept", "client level, times are taken at the client: distance 0"),
@@ -32,21 +32,21 @@ PROXY = '{ type = "proxy", program = "nginx" }'
     ],
 )
 def test_times_are_taken_near_to_the_hook(
-    layers: str, stated: str, word: str, evidence: str, plan: MakePlan
+    layers: str, stated: str, status: str, evidence: str, plan: MakePlan
 ) -> None:
-    answer = monitor_distance.judge(plan(other=layers, stated=stated))
-    assert answer.word == word
-    assert evidence in answer.evidence[0]
+    result = monitor_distance.judge(plan(other=layers, stated=stated))
+    assert result.status == status
+    assert evidence in result.evidence[0]
 
 
-@pytest.mark.parametrize(("kind", "word"), [("both", "kept"), ("micro", "broken")])
-def test_both_kinds_are_done(kind: str, word: str, plan: MakePlan) -> None:
-    assert micro_and_macro.judge(plan(f'kind = "{kind}"', other=HOOK)).word == word
-    assert micro_and_macro.judge(plan()).word == "broken"
+@pytest.mark.parametrize(("kind", "status"), [("both", "kept"), ("micro", "broken")])
+def test_both_kinds_are_done(kind: str, status: str, plan: MakePlan) -> None:
+    assert micro_and_macro.judge(plan(f'kind = "{kind}"', other=HOOK)).status == status
+    assert micro_and_macro.judge(plan()).status == "broken"
 
 
 @pytest.mark.parametrize(
-    ("environments", "word"),
+    ("environments", "status"),
     [
         ('["host"]', "broken"),
         ('["host", "netns"]', "kept"),
@@ -55,9 +55,9 @@ def test_both_kinds_are_done(kind: str, word: str, plan: MakePlan) -> None:
     ],
 )
 def test_environments_of_different_configuration(
-    environments: str, word: str, plan: MakePlan
+    environments: str, status: str, plan: MakePlan
 ) -> None:
-    assert several_environments.judge(plan(f"environments = {environments}")).word == word
+    assert several_environments.judge(plan(f"environments = {environments}")).status == status
 
 
 def test_what_is_stored_is_limited(plan: MakePlan) -> None:

@@ -5,36 +5,36 @@ The specification must say so: where a scheduler puts pods by chance, it may put
 next time.
 """
 
-from tare.lab.recommendations.answers import Answer, broken, cannot_tell, kept
+from tare.lab.recommendations.check_result import CheckResult, broken, cannot_tell, kept
+from tare.lab.recommendations.observations import RunObservations
 from tare.lab.recommendations.pods import Pod
-from tare.lab.recommendations.seen import Seen
 
 
-def judge(seen: Seen) -> Answer | None:
+def judge(run: RunObservations) -> CheckResult | None:
     """Looks at the manifests, or at the processes of this machine."""
-    if seen.pods and seen.started_by_plan:
-        return _by_manifest(_asked(seen))
-    if seen.service is None or seen.generator is None:
+    if run.pods and run.started_by_plan:
+        return _by_manifest(_asked(run))
+    if run.service is None or run.generator is None:
         return cannot_tell(
             "no process of the service or of the load generator is on this machine, and the plan"
             " names no manifests"
         )
     return kept(
-        f"the kernel of this machine runs both: the load generator is PID {seen.generator.pid}, the"
-        f" service is PID {seen.service.pid}"
+        f"the kernel of this machine runs both: the load generator is PID {run.generator.pid}, the"
+        f" service is PID {run.service.pid}"
     )
 
 
-def _asked(seen: Seen) -> list[Pod]:
+def _asked(run: RunObservations) -> list[Pod]:
     """The pods of the load generator and of the service, or all."""
-    stated = seen.plan.recommendations
+    stated = run.plan.recommendations
     wanted = {stated.service, stated.generator} - {None}
     if not wanted:
-        return list(seen.pods)
-    return [pod for pod in seen.pods if wanted & {container.name for container in pod.containers}]
+        return list(run.pods)
+    return [pod for pod in run.pods if wanted & {container.name for container in pod.containers}]
 
 
-def _by_manifest(pods: list[Pod]) -> Answer:
+def _by_manifest(pods: list[Pod]) -> CheckResult:
     if len(pods) == 1:
         return kept(f"manifest: pod {pods[0].name} has both, and a pod is always on one node")
     nodes = tuple(f"pod {pod.name}: {_node(pod)}" for pod in pods)

@@ -7,21 +7,21 @@ is read from the kernel: separate file systems, and one network namespace.
 
 from ipaddress import ip_address
 
-from tare.lab.recommendations.answers import Answer, broken, by_readings, kept
+from tare.lab.recommendations.check_result import CheckResult, broken, by_readings, kept
+from tare.lab.recommendations.observations import RunObservations
 from tare.lab.recommendations.pods import Pod
-from tare.lab.recommendations.seen import Seen
 from tare.lab.recommendations.service_mesh import is_mesh
 
 
-def judge(seen: Seen) -> Answer | None:
+def judge(run: RunObservations) -> CheckResult | None:
     """None for a run without load."""
-    if seen.pods and seen.started_by_plan:
-        return _by_manifest(seen)
-    if seen.service is None or seen.generator is None:
+    if run.pods and run.started_by_plan:
+        return _by_manifest(run)
+    if run.service is None or run.generator is None:
         return None
-    pids = f"the load generator (PID {seen.generator.pid}) and the service (PID {seen.service.pid})"
-    apart = seen.service.files != seen.generator.files
-    near = seen.service.network == seen.generator.network and ip_address(seen.address).is_loopback
+    pids = f"the load generator (PID {run.generator.pid}) and the service (PID {run.service.pid})"
+    apart = run.service.files != run.generator.files
+    near = run.service.network == run.generator.network and ip_address(run.address).is_loopback
     return by_readings(
         (
             apart,
@@ -31,40 +31,40 @@ def judge(seen: Seen) -> Answer | None:
         ),
         (
             near,
-            f"they share a network namespace: {seen.address} is its loopback, without a hop"
+            f"they share a network namespace: {run.address} is its loopback, without a hop"
             if near
-            else f"they have different network namespaces: the load goes to {seen.address}",
+            else f"they have different network namespaces: the load goes to {run.address}",
         ),
     )
 
 
-def _by_manifest(seen: Seen) -> Answer:
-    stated = seen.plan.recommendations
+def _by_manifest(run: RunObservations) -> CheckResult:
+    stated = run.plan.recommendations
     if stated.service is not None:
-        homes = {who: _home(seen, name) for who, name in _named(seen).items()}
+        homes = {who: _home(run, name) for who, name in _named(run).items()}
         if stated.service == stated.generator:
             return broken(f"container {stated.service} is both the service and the load generator")
         if len({*homes.values()}) == 1:
             return kept(f"manifest: {' and '.join(homes)} are in pod {homes.popitem()[1]}")
         where = ", ".join(f"{who} is in pod {pod}" for who, pod in homes.items())
         return broken(f"manifest: {where}")
-    several = [pod for pod in seen.pods if len(_own(pod)) > 1]
-    if len(seen.pods) == 1 and several:
+    several = [pod for pod in run.pods if len(_own(pod)) > 1]
+    if len(run.pods) == 1 and several:
         return kept(f"manifest: pod {several[0].name} has {', '.join(_own(several[0]))}")
-    where = "; ".join(f"pod {pod.name} has {', '.join(_own(pod)) or 'none'}" for pod in seen.pods)
+    where = "; ".join(f"pod {pod.name} has {', '.join(_own(pod)) or 'none'}" for pod in run.pods)
     return broken(
         f"manifest: load generator and service are not separate containers of one pod: {where}"
     )
 
 
-def _named(seen: Seen) -> dict[str, str]:
-    stated = seen.plan.recommendations
+def _named(run: RunObservations) -> dict[str, str]:
+    stated = run.plan.recommendations
     names = {"load generator": stated.generator, "service": stated.service}
     return {f"{who} (container {name})": name for who, name in names.items() if name is not None}
 
 
-def _home(seen: Seen, container: str) -> str:
-    return next(pod.name for pod in seen.pods if container in [box.name for box in pod.containers])
+def _home(run: RunObservations, container: str) -> str:
+    return next(pod.name for pod in run.pods if container in [box.name for box in pod.containers])
 
 
 def _own(pod: Pod) -> list[str]:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tare.lab.recommendations.observations import Namespaces, RunObservations
 from tare.lab.recommendations.one_pod import judge
 from tare.lab.recommendations.pods import Container, Pod
-from tare.lab.recommendations.seen import Namespaces, Seen
 
-Make = Callable[..., Seen]
+Make = Callable[..., RunObservations]
 SERVICE, LOAD, PROXY = (
     Container("app", "shop:1"),
     Container("load", "locust"),
@@ -37,11 +37,11 @@ def unshared(*options: str) -> Iterator[Namespaces]:
             process.kill()
 
 
-def test_separate_files_and_the_same_loopback_are_a_pod(seen: Make) -> None:
+def test_separate_files_and_the_same_loopback_are_a_pod(observations: Make) -> None:
     with unshared("--mount") as service:
-        answer = judge(seen(service=service, generator=Namespaces.of([os.getpid()])))
-    assert answer is not None
-    assert answer.word == "kept"
+        result = judge(observations(service=service, generator=Namespaces.of([os.getpid()])))
+    assert result is not None
+    assert result.status == "kept"
 
 
 @pytest.mark.parametrize(
@@ -52,24 +52,24 @@ def test_separate_files_and_the_same_loopback_are_a_pod(seen: Make) -> None:
     ],
 )
 def test_another_network_or_the_same_files_are_no_pod(
-    options: list[str], why: str, seen: Make
+    options: list[str], why: str, observations: Make
 ) -> None:
     with unshared(*options) as service:
-        answer = judge(seen(service=service, generator=Namespaces.of([os.getpid()])))
-    assert answer is not None
-    assert answer.word == "broken"
-    assert why in answer.evidence[0]
+        result = judge(observations(service=service, generator=Namespaces.of([os.getpid()])))
+    assert result is not None
+    assert result.status == "broken"
+    assert why in result.evidence[0]
 
 
-def test_an_address_that_is_no_loopback_is_no_pod(seen: Make) -> None:
+def test_an_address_that_is_no_loopback_is_no_pod(observations: Make) -> None:
     service, generator = Namespaces(1, "net:[1]", "mnt:[1]"), Namespaces(2, "net:[1]", "mnt:[2]")
-    answer = judge(seen(address="10.0.0.7", service=service, generator=generator))
-    assert answer is not None
-    assert answer.word == "broken"
+    result = judge(observations(address="10.0.0.7", service=service, generator=generator))
+    assert result is not None
+    assert result.status == "broken"
 
 
 @pytest.mark.parametrize(
-    ("pods", "word"),
+    ("pods", "status"),
     [
         ([Pod("one", [SERVICE, LOAD])], "kept"),
         ([Pod("one", [SERVICE, LOAD, PROXY])], "kept"),
@@ -78,20 +78,22 @@ def test_an_address_that_is_no_loopback_is_no_pod(seen: Make) -> None:
         ([Pod("one", [SERVICE, LOAD]), Pod("two", [SERVICE])], "broken"),
     ],
 )
-def test_manifests_have_one_pod_with_both(pods: list[Pod], word: str, seen: Make) -> None:
-    answer = judge(seen(pods=pods))
-    assert answer is not None
-    assert answer.word == word
+def test_manifests_have_one_pod_with_both(pods: list[Pod], status: str, observations: Make) -> None:
+    result = judge(observations(pods=pods))
+    assert result is not None
+    assert result.status == status
 
 
-def test_named_containers_may_have_other_pods_beside_theirs(seen: Make) -> None:
+def test_named_containers_may_have_other_pods_beside_theirs(observations: Make) -> None:
     named = 'manifests = ["a.yaml"]\nservice = "app"\ngenerator = "load"'
     other = Pod("base", [Container("db", "postgres")])
-    together = judge(seen(stated=named, pods=[Pod("one", [SERVICE, LOAD]), other]))
-    apart = judge(seen(stated=named, pods=[Pod("one", [SERVICE]), Pod("two", [LOAD]), other]))
+    together = judge(observations(stated=named, pods=[Pod("one", [SERVICE, LOAD]), other]))
+    apart = judge(
+        observations(stated=named, pods=[Pod("one", [SERVICE]), Pod("two", [LOAD]), other])
+    )
     assert together is not None
     assert apart is not None
-    assert (together.word, apart.word) == ("kept", "broken")
+    assert (together.status, apart.status) == ("kept", "broken")
     assert apart.evidence == (
         "manifest: load generator (container load) is in pod two, service (container app) is in"
         " pod one",

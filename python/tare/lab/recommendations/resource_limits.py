@@ -4,41 +4,25 @@
 A run that breaks it measures the limit, so it is invalid.
 """
 
-from tare.lab.machine import saturation
-from tare.lab.recommendations.answers import Answer, broken, kept
-from tare.lab.recommendations.seen import GENERATOR, Seen
+from tare.lab.recommendations.check_result import CheckResult, broken, kept
+from tare.lab.recommendations.observations import RunObservations
+from tare.lab.validity.resource_limits import GENERATOR, SERVICE, invalid_reasons
 
 
-def judge(seen: Seen) -> Answer | None:
+def judge(run: RunObservations) -> CheckResult | None:
     """None for a run without load."""
-    if seen.saturation is None:
+    if run.saturation is None:
         return None
-    if found := reasons(seen):
+    if found := invalid_reasons(run.saturation, run.generator_saturation, run.descriptors):
         return broken(*found)
     evidence = [
-        f"{who} was throttled for {mine.counters.get('throttled_time', 0) / 1e9:.3g} s of"
-        f" {mine.duration_ns / 1e9:.3g} s"
-        for who, mine in (("the service", seen.saturation), (GENERATOR, seen.generator_saturation))
+        f"{who} was throttled for {mine.time('throttled_time')}"
+        for who, mine in ((SERVICE, run.saturation), (GENERATOR, run.generator_saturation))
         if mine is not None
     ]
     evidence.append("the kernel killed no process for lack of memory")
-    if seen.descriptors is not None:
+    if run.descriptors is not None:
         evidence.append(
-            f"the service has {seen.descriptors.open:,} of {seen.descriptors.limit:,} descriptors"
+            f"the service has {run.descriptors.open:,} of {run.descriptors.limit:,} descriptors"
         )
     return kept(*evidence)
-
-
-def reasons(seen: Seen) -> list[str]:
-    """Which limits were reached, each as the reason why the run is invalid."""
-    found = []
-    if seen.saturation is not None:
-        found.append(saturation.why_not(seen.saturation))
-    if seen.generator_saturation is not None:
-        found.append(saturation.why_not(seen.generator_saturation, GENERATOR))
-    if (most := seen.descriptors) is not None and most.open >= most.limit:
-        found.append(
-            f"the service has {most.open:,} descriptors (PID {most.pid}), as many as it may have:"
-            " raise its limit (ulimit -n)"
-        )
-    return [why for why in found if why is not None]

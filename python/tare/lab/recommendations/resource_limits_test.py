@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tare.lab.machine.descriptors import Descriptors, most_used
 from tare.lab.machine.saturation import Saturation
-from tare.lab.recommendations.descriptors import Descriptors, most_used
-from tare.lab.recommendations.resource_limits import judge, reasons
-from tare.lab.recommendations.seen import Seen
+from tare.lab.recommendations.observations import RunObservations
+from tare.lab.recommendations.resource_limits import judge
+from tare.lab.validity.resource_limits import invalid_reasons
 
-Make = Callable[..., Seen]
+Make = Callable[..., RunObservations]
 SECOND = 1_000_000_000
 FREE = Saturation(0, 2 * SECOND, {"throttled_time": 0, "oom_kills": 0})
 OPENS_ALL = """
@@ -27,12 +28,12 @@ time.sleep(3600)
 """
 
 
-def test_what_reaches_no_limit(seen: Make) -> None:
+def test_what_reaches_no_limit(observations: Make) -> None:
     some = Descriptors(7, 10, 1024)
-    answer = judge(seen(saturation=FREE, generator_saturation=FREE, descriptors=some))
-    assert answer is not None
-    assert answer.word == "kept"
-    assert answer.evidence[-1] == "the service has 10 of 1,024 descriptors"
+    result = judge(observations(saturation=FREE, generator_saturation=FREE, descriptors=some))
+    assert result is not None
+    assert result.status == "kept"
+    assert result.evidence[-1] == "the service has 10 of 1,024 descriptors"
 
 
 @pytest.mark.parametrize(
@@ -42,16 +43,18 @@ def test_what_reaches_no_limit(seen: Make) -> None:
         ({"oom_kills": 1}, "the kernel killed a process of the load generator"),
     ],
 )
-def test_limits_of_the_generator_count_too(counters: dict[str, int], why: str, seen: Make) -> None:
-    run = seen(saturation=FREE, generator_saturation=Saturation(0, 2 * SECOND, counters))
-    (reason,) = reasons(run)
+def test_limits_of_the_generator_count_too(
+    counters: dict[str, int], why: str, observations: Make
+) -> None:
+    run = observations(saturation=FREE, generator_saturation=Saturation(0, 2 * SECOND, counters))
+    (reason,) = invalid_reasons(FREE, run.generator_saturation, None)
     assert reason.startswith(why)
-    answer = judge(run)
-    assert answer is not None
-    assert (answer.word, answer.evidence) == ("broken", (reason,))
+    result = judge(run)
+    assert result is not None
+    assert (result.status, result.evidence) == ("broken", (reason,))
 
 
-def test_a_process_that_has_opened_all_it_may(seen: Make) -> None:
+def test_a_process_that_has_opened_all_it_may(observations: Make) -> None:
     words = [sys.executable, "-c", OPENS_ALL, "32"]
     with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
         try:
@@ -61,10 +64,10 @@ def test_a_process_that_has_opened_all_it_may(seen: Make) -> None:
         finally:
             process.kill()
     assert found == Descriptors(process.pid, 32, 32)
-    answer = judge(seen(saturation=FREE, descriptors=found))
-    assert answer is not None
-    assert answer.word == "broken"
-    assert "32 descriptors" in answer.evidence[0]
+    result = judge(observations(saturation=FREE, descriptors=found))
+    assert result is not None
+    assert result.status == "broken"
+    assert "32 descriptors" in result.evidence[0]
 
 
 def test_descriptors_of_processes_that_cannot_be_read(tmp_path: Path) -> None:

@@ -3,9 +3,9 @@
 
 import re
 
-from tare.lab.recommendations.answers import Answer, broken, cannot_tell, kept
+from tare.lab.recommendations.check_result import CheckResult, broken, cannot_tell, kept
+from tare.lab.recommendations.observations import RunObservations
 from tare.lab.recommendations.pods import Container, Pod
-from tare.lab.recommendations.seen import Seen
 from tare.plan import Plan
 
 PROXIES = re.compile(
@@ -29,11 +29,11 @@ INJECTIONS = {
 where none is given."""
 
 
-def judge(seen: Seen) -> Answer | None:
+def judge(run: RunObservations) -> CheckResult | None:
     """Looks at the manifests, the layers of the plan, and what its author states."""
-    stated = seen.plan.recommendations.mesh
-    weighed = _weighed(seen.plan)
-    found = [line for pod in seen.pods for line in _mesh(pod)]
+    stated = run.plan.recommendations.mesh
+    weighed = _weighed(run.plan)
+    found = [line for pod in run.pods for line in _mesh(pod)]
     if weighed:
         return kept(weighed, *found)
     if stated is not None:
@@ -47,7 +47,7 @@ def judge(seen: Seen) -> Answer | None:
         return broken(
             "the plan has no condition with and without it, and states no reason (mesh)", *found
         )
-    if seen.pods:
+    if run.pods:
         return kept("no container, label or annotation of the manifests belongs to a mesh")
     return cannot_tell(
         "no manifest, no condition with a proxy, and no statement (mesh) shows whether a mesh is"

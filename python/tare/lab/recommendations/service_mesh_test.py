@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 import pytest
 
+from tare.lab.recommendations.observations import RunObservations
 from tare.lab.recommendations.pods import Container, Pod
-from tare.lab.recommendations.seen import Seen
 from tare.lab.recommendations.service_mesh import is_mesh, judge
 
-Make = Callable[..., Seen]
+Make = Callable[..., RunObservations]
 PROXY = '{ type = "proxy", program = "nginx" }'
 PLAIN = Pod("a", [Container("app", "my-envoy-client:1")])
 MESH = Pod("a", [Container("app", "shop"), Container("istio-proxy", "docker.io/istio/proxyv2:1")])
@@ -18,26 +18,30 @@ NOT_INJECTED = Pod("a", [Container("app", "shop")], {"sidecar.istio.io/inject": 
 
 
 @pytest.mark.parametrize(
-    ("pod", "word"),
+    ("pod", "status"),
     [(PLAIN, "kept"), (NOT_INJECTED, "kept"), (MESH, "broken"), (INJECTED, "broken")],
 )
-def test_a_mesh_in_the_manifest_needs_a_reason(pod: Pod, word: str, seen: Make) -> None:
-    stated = judge(seen(stated='mesh = "ours always has one"', pods=[pod]))
-    weighed = judge(seen(other=PROXY, pods=[pod]))
-    bare = judge(seen(pods=[pod]))
-    assert [answer and answer.word for answer in (bare, stated, weighed)] == [word, "kept", "kept"]
+def test_a_mesh_in_the_manifest_needs_a_reason(pod: Pod, status: str, observations: Make) -> None:
+    stated = judge(observations(stated='mesh = "ours always has one"', pods=[pod]))
+    weighed = judge(observations(other=PROXY, pods=[pod]))
+    bare = judge(observations(pods=[pod]))
+    assert [result and result.status for result in (bare, stated, weighed)] == [
+        status,
+        "kept",
+        "kept",
+    ]
 
 
-def test_a_proxy_in_every_condition_cannot_be_told_apart(seen: Make) -> None:
-    answer = judge(seen(plain=PROXY, other=PROXY))
-    assert answer is not None
-    assert answer.word == "broken"
+def test_a_proxy_in_every_condition_cannot_be_told_apart(observations: Make) -> None:
+    result = judge(observations(plain=PROXY, other=PROXY))
+    assert result is not None
+    assert result.status == "broken"
 
 
-def test_without_manifest_and_statement_it_is_unknown(seen: Make) -> None:
-    answer = judge(seen())
-    assert answer is not None
-    assert answer.word == "cannot tell"
+def test_without_manifest_and_statement_it_is_unknown(observations: Make) -> None:
+    result = judge(observations())
+    assert result is not None
+    assert result.status == "cannot tell"
 
 
 @pytest.mark.parametrize(

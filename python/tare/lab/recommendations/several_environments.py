@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recommendation 10: the experiment has several environments of different configuration."""
 
-from tare.lab.recommendations.answers import Answer, broken, kept
+from tare.lab.recommendations.check_result import CheckResult, broken, kept
 from tare.plan import Plan
 
 
-def judge(plan: Plan) -> Answer:
+def judge(plan: Plan) -> CheckResult:
     """Environments that differ by their names only count once."""
     different = {
         environment.model_copy(update={"name": ""}).model_dump_json()

@@ -5,8 +5,8 @@ Other virtual machines show as steal time, other programs by their CPU time, and
 the experiment as pressure.
 """
 
-from tare.lab.recommendations.answers import Answer, by_readings
-from tare.lab.recommendations.seen import Seen
+from tare.lab.recommendations.check_result import CheckResult, by_readings
+from tare.lab.recommendations.observations import RunObservations
 
 STEAL = 0.01
 """Share of the CPU time."""
@@ -17,16 +17,16 @@ PRESSURE = 10.0
 RESOURCES = ("cpu", "io", "memory")
 
 
-def judge(seen: Seen) -> Answer | None:
+def judge(run: RunObservations) -> CheckResult | None:
     """None for a run without load."""
-    others = seen.others
+    others = run.others
     if others is None:
         return None
     named = ", ".join(f"{name} (PID {pid}) {cpus:.2f}" for name, pid, cpus in others.programs)
     pressures = {
         name: value
         for name in RESOURCES
-        if isinstance(value := seen.machine.get(f"pressure_{name}"), int | float)
+        if isinstance(value := run.machine.get(f"pressure_{name}"), int | float)
     }
     before = ", ".join(f"{name} {value:g} %" for name, value in pressures.items())
     busy = others.cpus > CPUS

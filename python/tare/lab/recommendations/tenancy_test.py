@@ -7,18 +7,18 @@ from dataclasses import replace
 
 import pytest
 
+from tare.lab.recommendations.observations import RunObservations
 from tare.lab.recommendations.other_programs import CpuTimes, Others, Process, between
-from tare.lab.recommendations.seen import Seen
 from tare.lab.recommendations.tenancy import judge
 
-Make = Callable[..., Seen]
+Make = Callable[..., RunObservations]
 NOTHING = Others(cpus=0.02, programs=(), stolen=0.001, experiments=0)
 
 
-def test_a_machine_that_runs_nothing_else(seen: Make) -> None:
-    answer = judge(seen(others=NOTHING, machine={"pressure_cpu": 0.5}))
-    assert answer is not None
-    assert answer.word == "kept"
+def test_a_machine_that_runs_nothing_else(observations: Make) -> None:
+    result = judge(observations(others=NOTHING, machine={"pressure_cpu": 0.5}))
+    assert result is not None
+    assert result.status == "kept"
 
 
 @pytest.mark.parametrize(
@@ -31,12 +31,12 @@ def test_a_machine_that_runs_nothing_else(seen: Make) -> None:
     ],
 )
 def test_what_disturbs_comes_first(
-    others: Others, machine: dict[str, float], why: str, seen: Make
+    others: Others, machine: dict[str, float], why: str, observations: Make
 ) -> None:
-    answer = judge(seen(others=others, machine=machine))
-    assert answer is not None
-    assert answer.word == "broken"
-    assert why in answer.evidence[0]
+    result = judge(observations(others=others, machine=machine))
+    assert result is not None
+    assert result.status == "broken"
+    assert why in result.evidence[0]
 
 
 def times(at_s: float, **processes: tuple[int, int, int, int]) -> CpuTimes:

@@ -3,8 +3,8 @@
 
 from typing import TYPE_CHECKING
 
-from tare.lab.recommendations.answers import Answer, broken, kept
-from tare.lab.recommendations.seen import Seen
+from tare.lab.recommendations.check_result import CheckResult, broken, kept
+from tare.lab.recommendations.observations import RunObservations
 from tare.plan import Plan
 
 if TYPE_CHECKING:
@@ -15,12 +15,12 @@ NAMED = 8
 """Functions in the evidence."""
 
 
-def judge(seen: Seen) -> Answer | None:
+def judge(run: RunObservations) -> CheckResult | None:
     """By the text of the plan, and what the hook counted; None for a run of a plan with hooks that
     has none itself."""
-    stated = seen.plan.recommendations
-    costs = seen.costs.get("hook")
-    if costs is None and has_hook(seen.plan):
+    stated = run.plan.recommendations
+    costs = run.costs.get("hook")
+    if costs is None and has_hook(run.plan):
         return None
     evidence, missing = [], []
     if stated.typical_use is not None:

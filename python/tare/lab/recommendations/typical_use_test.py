@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tare.lab.recommendations.seen import Seen
+from tare.lab.recommendations.observations import RunObservations
 from tare.lab.recommendations.typical_use import call_mix, judge
 from tare.lab.result.streams import read_stream
 from tare.native import native
@@ -17,8 +17,8 @@ from tare.native import native
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Make = Callable[..., Seen]
-HOOK, TEXT = '{ type = "hook" }', 'typical_use = "answers requests"\n'
+Make = Callable[..., RunObservations]
+HOOK, TEXT = '{ type = "hook" }', 'typical_use = "results requests"\n'
 SOCKETS = "import socket; a, b = socket.socketpair(); a.send(b'x'); b.recv(1)"
 FILES = "open('/etc/passwd').read()"
 
@@ -33,31 +33,33 @@ def hooked(program: str, folder: Path) -> "dict[str, pa.Table | None]":
     return {"hook": read_stream(costs)}
 
 
-def test_declared_uses_occur(seen: Make, tmp_path: Path) -> None:
+def test_declared_uses_occur(observations: Make, tmp_path: Path) -> None:
     costs = hooked(SOCKETS, tmp_path)
-    answer = judge(seen(other=HOOK, stated=f'{TEXT}uses = ["sockets", "files"]', costs=costs))
-    assert answer is not None
-    assert answer.word == "kept", answer
-    assert any("on sockets" in line for line in answer.evidence)
+    result = judge(
+        observations(other=HOOK, stated=f'{TEXT}uses = ["sockets", "files"]', costs=costs)
+    )
+    assert result is not None
+    assert result.status == "kept", result
+    assert any("on sockets" in line for line in result.evidence)
 
 
-def test_a_use_that_does_not_occur_is_broken(seen: Make, tmp_path: Path) -> None:
+def test_a_use_that_does_not_occur_is_broken(observations: Make, tmp_path: Path) -> None:
     costs = hooked(FILES, tmp_path)
-    answer = judge(seen(other=HOOK, stated=TEXT, costs=costs))
-    assert answer is not None
-    assert answer.word == "broken"
-    assert "typical use (sockets): no call of the load is on sockets" in answer.evidence
+    result = judge(observations(other=HOOK, stated=TEXT, costs=costs))
+    assert result is not None
+    assert result.status == "broken"
+    assert "typical use (sockets): no call of the load is on sockets" in result.evidence
     assert costs["hook"] is not None
     mix = call_mix(costs["hook"])
     assert not any(calls["sockets"] for calls in mix.values())
 
 
-@pytest.mark.parametrize(("stated", "word"), [(TEXT, "kept"), ("", "broken")])
-def test_the_typical_use_is_described(stated: str, word: str, seen: Make) -> None:
-    answer = judge(seen(stated=stated))
-    assert answer is not None
-    assert answer.word == word
+@pytest.mark.parametrize(("stated", "status"), [(TEXT, "kept"), ("", "broken")])
+def test_the_typical_use_is_described(stated: str, status: str, observations: Make) -> None:
+    result = judge(observations(stated=stated))
+    assert result is not None
+    assert result.status == status
 
 
-def test_a_run_without_hook_leaves_the_answer_to_those_with_one(seen: Make) -> None:
-    assert judge(seen(other=HOOK, stated=TEXT)) is None
+def test_a_run_without_hook_leaves_the_answer_to_those_with_one(observations: Make) -> None:
+    assert judge(observations(other=HOOK, stated=TEXT)) is None

@@ -19,7 +19,7 @@ from tare.samples.manifest import Manifest, read_manifest, write_manifest
 if TYPE_CHECKING:
     import pyarrow as pa
 
-LEAST_ROOM = 1 << 20
+LEAST_FREE_SPACE = 1 << 20
 """Bytes; a write that does not fit can leave so many free."""
 
 
@@ -113,10 +113,10 @@ class ResultFolder:
         """Writes the manifest."""
         write_manifest(self.path, self.manifest)
 
-    def check_room(self) -> None:
+    def require_free_space(self) -> None:
         """Raises OSError where the disk is full."""
-        room = os.statvfs(self.path)
-        if room.f_bavail * room.f_frsize < LEAST_ROOM:
+        disk = os.statvfs(self.path)
+        if disk.f_bavail * disk.f_frsize < LEAST_FREE_SPACE:
             raise OSError(ENOSPC, os.strerror(ENOSPC), str(self.path))
 
     def fresh_work(self, name: str) -> Path:

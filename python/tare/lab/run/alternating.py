@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 
 from tare.lab.environments.launch import RunError
 from tare.lab.layers import map as map_layer
-from tare.lab.load.generators import Bench, around, last_line
+from tare.lab.load.generators import LoadContext, around, last_line
 from tare.lab.load.tare_load import load_command
 from tare.lab.machine.suspension import Suspension
 from tare.lab.processes.cpu_time import of_all, per_request, spent, watched_share
 from tare.lab.processes.processes import Process, StartError
+from tare.lab.result.measured import Measured
 from tare.lab.result.streams import read_stream
 from tare.lab.run.block import Group, check_costs, costs_of, metrics_of, targets_of
 from tare.lab.run.turns import (
@@ -32,7 +33,7 @@ from tare.lab.run.turns import (
 )
 from tare.lab.start.agents import Agent, AgentError
 from tare.lab.start.places import Places
-from tare.lab.start.runs import Measured, Run, Target
+from tare.lab.start.runs import Run, Target
 from tare.plan import OwnLoad
 from tare.plan.schema.alternation import of_service, whole_machine
 from tare.plan.schema.layers import AgentLayer, MapLayer
@@ -108,12 +109,12 @@ class AlternatingGroup(Group):
         self, shared: Run, runs: Sequence[Run], asked: float | None, seed: int
     ) -> None:
         """Loads the service through all turns. Raises RunError where no condition can count."""
-        plan, processes, bench = self.lab.plan, self.lab.processes, self.bench([shared])
+        plan, processes, context = self.lab.plan, self.lab.processes, self.context([shared])
         (target,) = targets_of([shared])
         assert isinstance(plan.load, OwnLoad)
-        out, machine = bench.folder / "samples.arrow", bench.folder / "machine.arrow"
+        out, machine = context.folder / "samples.arrow", context.folder / "machine.arrow"
         endless = plan.load.model_copy(update={"duration": LONGEST_S * 10**9, "warmup": 0})
-        command = load_command(endless, asked, {TARGET: target.launch}, bench.folder)
+        command = load_command(endless, asked, {TARGET: target.launch}, context.folder)
         command += ["--seed", str(seed), "--out", str(out), "--machine", str(machine)]
         before = spent(target.families())
         if before.pids:  # else it died since it was ready; that is found out after the load
@@ -123,14 +124,14 @@ class AlternatingGroup(Group):
         with Suspension() as suspension:
             try:
                 generator = processes.start(
-                    "load", around([target], command), directory=bench.folder, log=bench.log,
-                    cpus=bench.cpus, output=bench.folder / "load.json", grace_s=LOAD_GRACE_S,
+                    "load", around([target], command), directory=context.folder, log=context.log,
+                    cpus=context.cpus, output=context.folder / "load.json", grace_s=LOAD_GRACE_S,
                 )  # fmt: skip
             except StartError as error:
                 raise RunError(f"the load generator does not start: {error}") from error
             suspension.restart()
             try:
-                going_on = GoingOn(bench, target, generator, suspension)
+                going_on = GoingOn(context, target, generator, suspension)
                 going_on.wait(plan.load.warmup)
                 for name in order:
                     if in_turns[name].run.reason is None:
@@ -214,7 +215,7 @@ def share(shared: Run, run: Run) -> None:
     # What the service's own layers cost is of no one condition.
     run.launches = {name: replace(launch, costs={}) for name, launch in shared.launches.items()}
     run.saturation = shared.saturation
-    run.seen = shared.seen and replace(shared.seen, condition=run.condition)
+    run.observations = shared.observations and replace(shared.observations, condition=run.condition)
     run.logs += shared.logs
 
 
@@ -238,9 +239,9 @@ class GoingOn:
     """Lets the load go on for some time, and sees when it has ended."""
 
     def __init__(
-        self, bench: Bench, target: Target, generator: Process, suspension: Suspension
+        self, context: LoadContext, target: Target, generator: Process, suspension: Suspension
     ) -> None:
-        self.bench, self.target = bench, target
+        self.context, self.target = context, target
         self.generator, self.suspension = generator, suspension
         self.begun = time.monotonic()
         # As tare-load does: its times never step.
@@ -256,14 +257,14 @@ class GoingOn:
         self.suspension.restart()  # agents take their time to start and to end
         while True:
             left = until - time.monotonic()
-            self.bench.processes.wait(min(LOOK_S, max(left, 0)))
+            self.context.processes.wait(min(LOOK_S, max(left, 0)))
             self.suspension.look()
-            self.bench.look(partial(self.bench.family, self.generator))
-            self.bench.tick(time.monotonic() - self.begun)
+            self.context.look(partial(self.context.family, self.generator))
+            self.context.tick(time.monotonic() - self.begun)
             if self.target.process.code is not None:
                 raise RunError(f"the service {self.target.process.ending} during the load")
             if self.generator.code is not None:
-                said = last_line(self.bench.log)
+                said = last_line(self.context.log)
                 raise RunError(f"the load generator {self.generator.ending}: {said}")
             if time.monotonic() >= until:
                 return

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tare.lab import layers, recommendations
 from tare.lab.environments.launch import RunError
 from tare.lab.load import generators as loads
-from tare.lab.load import rate
-from tare.lab.load.errors import most_frequent
-from tare.lab.load.generators import Bench
+from tare.lab.load.generators import LoadContext
 from tare.lab.load.tare_load import url
 from tare.lab.machine import saturation
 from tare.lab.machine.host import Host
@@ -22,15 +20,15 @@ from tare.lab.machine.sampler import Sampler, Source
 from tare.lab.machine.service import Service
 from tare.lab.pipeline.pipeline import Pipeline
 from tare.lab.processes.processes import Family, StartError
-from tare.lab.recommendations import resource_limits
 from tare.lab.result.folder import RunKey
+from tare.lab.result.measured import Measured
 from tare.lab.result.streams import read_stream
 from tare.lab.run.collected_spans import CollectedSpans
 from tare.lab.run.observer import Observer
 from tare.lab.start import replicas
 from tare.lab.start.laboratory import Laboratory
 from tare.lab.start.places import Places
-from tare.lab.start.runs import Measured, Run, Target
+from tare.lab.start.runs import Run, Target
 from tare.lab.start.service import (
     Started,
     blamed,
@@ -39,9 +37,15 @@ from tare.lab.start.service import (
     start_service,
     target,
 )
+from tare.lab.validity import (
+    crashes,
+    failed_requests,
+    request_rate,
+    resource_limits,
+    unusable_output,
+)
 from tare.plan import OwnLoad
 from tare.plan.schema.alternation import of_service
-from tare.samples.describe.usable import too_many_lost
 from tare.samples.manifest import RunEntry
 
 if TYPE_CHECKING:
@@ -95,7 +99,7 @@ class Group:
     def load(self, up: Sequence[Run], asked: float | None, seed: int) -> None:
         """Loads the services of some runs. Raises RunError where none can count."""
         targets = targets_of(up)
-        found = loads.measure(self.lab.plan.load, asked, seed, targets, self.bench(up))
+        found = loads.measure(self.lab.plan.load, asked, seed, targets, self.context(up))
         for run, measured in zip(up, found, strict=True):
             run.measured = measured
 
@@ -104,9 +108,9 @@ class Group:
         entries = [self.store(run) for run in runs]
         if not all(entry.valid for entry in entries):
             # What a full disk does to a run says nothing about its condition.
-            self.lab.folder.check_room()
+            self.lab.folder.require_free_space()
         self.lab.folder.clear_work()
-        return [(entry, oddities(run)) for entry, run in zip(entries, runs, strict=True)]
+        return [(entry, run_notes(run)) for entry, run in zip(entries, runs, strict=True)]
 
     def capacity(self, name: str) -> dict[str, Any]:
         """The most that a service bears without layers that take turns. Raises RunError where it
@@ -118,7 +122,7 @@ class Group:
             if not up:
                 raise RunError(f"capacity of {name}: {run.reason}")
             assert isinstance(self.lab.plan.load, OwnLoad)
-            return loads.capacity(self.lab.plan.load, targets_of(up)[0], self.bench(up))
+            return loads.capacity(self.lab.plan.load, targets_of(up)[0], self.context(up))
 
     def run(self, number: int, name: str) -> Run:
         """A run of this group that was not started yet."""
@@ -216,20 +220,22 @@ class Group:
         self.sample()
         found = observer.end(self.lab.plan, self.lab.pods, self.lab.folder.manifest.machine)
         for run in up:
-            run.seen = found[run.number]
-            run.saturation = run.seen.saturation
-            for why in resource_limits.reasons(run.seen):
-                run.fail(why)
+            run.observations = found[run.number]
+            run.saturation = run.observations.saturation
+            for reason in resource_limits.invalid_reasons(
+                run.saturation,
+                run.observations.generator_saturation,
+                run.observations.descriptors,
+            ):
+                run.fail(reason)
 
     def look_for_crashes(self, up: Sequence[Run]) -> None:
         """Marks the runs whose service or proxy ended while it was measured."""
         self.lab.processes.wait(0)
         for run in up:
-            for process in run.processes:
-                if process.code is not None:
-                    assert run.target is not None
-                    what = "the service" if process is run.target.process else process.name
-                    run.reason = f"{what} {process.ending} during the load"
+            service = None if run.target is None else run.target.process
+            if reason := crashes.invalid_reason(run.processes, service):
+                run.reason = reason
 
     def store(self, run: Run) -> RunEntry:
         """Writes the files of one run and returns its entry in the manifest."""
@@ -237,7 +243,7 @@ class Group:
         environment, condition = run.environment.settings.name, run.condition.name
         key = RunKey(lab.experiment, environment, condition, self.block, run.number, lab.host)
         if costs := self.store_costs(run, key):
-            run.seen = run.seen and replace(run.seen, costs=costs)
+            run.observations = run.observations and replace(run.observations, costs=costs)
         started = duration = collected = None
         if found is not None:
             started, ended = found.extent()
@@ -262,7 +268,7 @@ class Group:
             errors=found.errors if found else 0,
             endpoint=url(lab.plan.load, run.launch) if run.launch else None,
             cpu={**found.cpu} if found else {},
-            recommendations=recommendations.of_run(run.seen) if run.seen else [],
+            recommendations=recommendations.of_run(run.observations) if run.observations else [],
             collected=collected,
         )
 
@@ -290,37 +296,35 @@ class Group:
         return found
 
     def check_errors(self, run: Run, found: Measured) -> None:
-        """Marks a run with more errors than the plan bears, or whose times say nothing."""
-        limit = self.lab.plan.load.max_errors
-        share = found.errors / found.requests if found.requests else 1.0
-        if found.requests == 0:
-            run.fail("no request was answered within the window")
-        elif share > limit:
-            most = most_frequent(found, self.lab.plan.load)
-            why = f"; most often: {most}" if most else ""
-            run.fail(f"{share:.2%} of the requests failed, above the limit of {limit:.2%}{why}")
-        elif lost := found.stepped or too_many_lost(found.lost, limit):
-            run.fail(lost)
+        """Marks a run with more errors than the plan allows, or whose times say nothing."""
+        load = self.lab.plan.load
+        for check in (failed_requests, unusable_output):
+            if reason := check.invalid_reason(found, load):
+                run.fail(reason)
 
     def check_rate(self, asked: float, runs: Sequence[Run], slice_ns: int | None) -> None:
-        """Marks the runs that had another load than the plan's; see `rate.why_not`."""
+        """Marks the runs that had another load than the plan's."""
         for run in runs:
             found = run.measured
             if (
                 found is not None
                 and found.machine is not None
                 and found.requests
-                and (why := rate.why_not(asked, found.samples, found.machine, slice_ns))
+                and (
+                    reason := request_rate.invalid_reason(
+                        asked, found.samples, found.machine, slice_ns
+                    )
+                )
             ):
-                run.fail(why)
+                run.fail(reason)
 
-    def bench(self, up: Sequence[Run]) -> Bench:
+    def context(self, up: Sequence[Run]) -> LoadContext:
         """Where and how the load of this group runs."""
         log = self.new_log(up[0] if len(up) == 1 else None, "load")
         folder = self.lab.folder.fresh_work("load")
         cpus = self.lab.placement.generator
         inside = up[0].environment if up[0].environment.settings.has_generator else None
-        return Bench(self.lab.processes, cpus, folder, log, self.tick, self.look, inside)
+        return LoadContext(self.lab.processes, cpus, folder, log, self.tick, self.look, inside)
 
     def new_log(self, run: Run | None, part: str = "") -> Path:
         """An empty log of a run's service, or of something else that belongs to it or to all."""
@@ -380,16 +384,16 @@ def joined(samples: "pa.Table", spans: "pa.Table | None") -> "pa.Table":
 def check_costs(run: Run, found: Mapping[str, "pa.Table | None"]) -> None:
     """Marks a run that had a layer missing."""
     for layer, costs in found.items():
-        if why := layers.why_not(layer, costs):
-            run.fail(why)
+        if reason := layers.invalid_reason(layer, costs):
+            run.fail(reason)
 
 
-def oddities(run: Run) -> list[str]:
+def run_notes(run: Run) -> list[str]:
     """What must be known of a run besides why it may be invalid."""
     if run.measured is None:
         return []
     told = saturation.notes(run.saturation) if run.saturation and run.reason is None else []
-    return [*run.measured.oddities, *told]
+    return [*run.measured.notes, *told]
 
 
 def log_tail(run: Run) -> list[str]:

@@ -13,8 +13,9 @@ from tare.lab.environments.launch import RunError
 from tare.lab.layers.spans import in_slices, incomplete, of_load
 from tare.lab.pipeline import comparison
 from tare.lab.pipeline.pipeline import Delivery, Pipeline
+from tare.lab.result.measured import Measured
 from tare.lab.result.streams import read_stream
-from tare.lab.start.runs import Measured, Run
+from tare.lab.start.runs import Run
 from tare.plan.schema.layers import SpansLayer
 from tare.samples.manifest import Collected
 
@@ -76,7 +77,7 @@ class CollectedSpans:
         if found is not None and self.pipeline is not None:
             warnings.append(comparison.incomplete(self.pipeline.settings.pipeline, found))
         if told := [line for line in warnings if line]:
-            run.measured = replace(run.measured, oddities=[*run.measured.oddities, *told])
+            run.measured = replace(run.measured, notes=[*run.measured.notes, *told])
         return spans, found
 
 

@@ -20,8 +20,8 @@ from tare.lab.result.folder import ResultFolder
 from tare.lab.run.alternating import AlternatingGroup
 from tare.lab.run.block import Group
 from tare.lab.run.early_stop import stop_if_failed_early
-from tare.lab.run.feasible import check
 from tare.lab.run.new_manifest import new_manifest, now
+from tare.lab.run.preflight import check
 from tare.lab.run.progress import Progress, group_seconds, plan_seconds
 from tare.lab.run.resume import (
     add_blocks,
@@ -194,9 +194,9 @@ def _carry_out_group(
     again = {entry.run for entry in entries}
     kept = [entry for entry in manifest.runs if entry.run not in again]
     manifest.runs = sorted(kept + entries, key=lambda entry: entry.run)
-    for entry, oddities in measured:
+    for entry, notes in measured:
         name = called(manifest.compared(entry), control)
-        manifest.warnings += [f"run {entry.run} ({name}): {oddity}" for oddity in oddities]
+        manifest.warnings += [f"run {entry.run} ({name}): {note}" for note in notes]
     # A verdict on the runs so far, as `tare report` writes it, is none on these.
     (lab.folder.path / "verdicts.json").unlink(missing_ok=True)
     lab.folder.save()

@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tare.lab.machine import concurrent_runs
+from tare.lab.machine.descriptors import most_used
 from tare.lab.machine.saturation import Watch
 from tare.lab.processes.supervisor import descendants
-from tare.lab.recommendations.descriptors import most_used
+from tare.lab.recommendations.observations import Namespaces, RunObservations
 from tare.lab.recommendations.other_programs import CpuTimes, between, cpu_times
 from tare.lab.recommendations.pods import Pod, read
-from tare.lab.recommendations.seen import Namespaces, Seen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -57,7 +57,7 @@ class Observer:
             self._generator = here and replace(here, pid=found.first.pid)
         self._generator_watch.look(found.pids)
 
-    def end(self, plan: Plan, pods: Sequence[Pod], machine: Facts) -> dict[int, Seen]:
+    def end(self, plan: Plan, pods: Sequence[Pod], machine: Facts) -> dict[int, RunObservations]:
         """What was read, by the number of the run; call it while the services are still up."""
         after: CpuTimes = cpu_times()
         others = between(
@@ -65,7 +65,7 @@ class Observer:
         )
         generator_saturation = self._generator_watch.saturation()
         return {
-            run.number: Seen(
+            run.number: RunObservations(
                 plan=plan,
                 condition=run.condition,
                 address=run.environment.address,

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from tare.lab.processes.processes import Processes
-from tare.lab.recommendations.seen import Namespaces
+from tare.lab.recommendations.observations import Namespaces
 from tare.lab.run.observer import Observer
 
 

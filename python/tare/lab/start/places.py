@@ -6,8 +6,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from tare.lab import environments
+from tare.lab.environments.bridge_network import BridgeNetwork
 from tare.lab.environments.environment import Environment
-from tare.lab.environments.segment import Segment
 from tare.lab.processes.processes import Processes
 from tare.lab.start import replicas
 from tare.plan import Plan
@@ -24,14 +24,14 @@ class Places:
         """`name` is unique among the runs of a block."""
         self._name = name
         joined = bool(plan.services) and settings.own_network
-        self._segment = Segment() if joined else None
+        self._bridge_network = BridgeNetwork() if joined else None
         self._services = replicas.expanded(plan)
         places: dict[str | None, Environment] = {}
         found: dict[str | None, Environment] = {}
         for service in self._services:
             unique, beside = self.unique(service.name), service.table.beside
             if beside is None:
-                place = environments.of_run(settings, processes, unique, self._segment)
+                place = environments.of_run(settings, processes, unique, self._bridge_network)
             else:
                 place = places[beside]
             places[service.name] = place
@@ -51,8 +51,8 @@ class Places:
 
         Raises RunError or StartError if this fails.
         """
-        if self._segment is not None:
-            self._segment.prepare()
+        if self._bridge_network is not None:
+            self._bridge_network.prepare()
         for environment in self._all:
             environment.prepare()
         for service in self._services:
@@ -63,7 +63,7 @@ class Places:
     def stop(self) -> None:
         """Removes all places, also if one of them cannot be removed."""
         with ExitStack() as stack:
-            if self._segment is not None:
-                stack.callback(self._segment.stop)
+            if self._bridge_network is not None:
+                stack.callback(self._bridge_network.stop)
             for environment in self._all:
                 stack.callback(environment.stop)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run: one condition in one block, from its start to what was measured."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +10,7 @@ from tare.lab.environments.environment import Environment
 from tare.lab.environments.launch import Launch
 from tare.lab.machine.saturation import Saturation
 from tare.lab.processes.processes import Family, Process
+from tare.lab.result.measured import Measured
 from tare.lab.start.places import Places
 from tare.plan import Condition
 from tare.plan.schema.environments import EnvironmentBase
@@ -17,39 +18,7 @@ from tare.plan.schema.environments import EnvironmentBase
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tare.lab.recommendations.seen import Seen
-
-
-@dataclass(frozen=True)
-class Measured:
-    """What the load recorded of one condition."""
-
-    samples: "pa.Table"
-    machine: "pa.Table | None"
-    requests: int
-    errors: int
-    errors_by_kind: Mapping[str, int]
-    cpu: Mapping[str, float]
-    """`service_ns_per_request`, `generator_ns_per_request` as far as known."""
-    oddities: Sequence[str] = ()
-    """What was odd about the output of a foreign generator."""
-    lost: float = 0.0
-    """The share of the rows of that output that are no requests."""
-    stepped: str | None = None
-    """How its clock was set back on the way."""
-
-    def extent(self) -> tuple[int | None, int | None]:
-        """First start and last end in ns; None where nothing has a start, or nothing an end.
-
-        Requests that failed may have neither.
-        """
-        import pyarrow.compute as pc
-
-        if "start_ns" not in self.samples.column_names:
-            return None, None
-        start = self.samples["start_ns"]
-        last = pc.max(pc.add(start, self.samples["duration_ns"]))
-        return pc.min(start).as_py(), last.as_py()
+    from tare.lab.recommendations.observations import RunObservations
 
 
 @dataclass(frozen=True)
@@ -108,7 +77,7 @@ class Run:
     """What machine and service did while it had load; rows of the table `machine`."""
     traces_to: str | None = None
     """Where its services send spans besides: the collector of the plan's pipeline."""
-    seen: "Seen | None" = None
+    observations: "RunObservations | None" = None
     """What was read around its load, for the recommendations."""
 
     @property

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from tare.report.figures import effects, heat, lag, power, ranges, segments, shift
+from tare.report.figures import effects, heat_map, lag, power, ranges, segments, shift
 from tare.report.figures.canvas import LAYOUTS, Figure, Layout, Panel, inline, svg
 from tare.report.figures.marks import (
     SERIES,
@@ -64,7 +64,7 @@ def test_shift_draws_each_quantile_its_band_and_the_threshold(layout: Layout) ->
 def test_heat_draws_the_matrices_and_where_conditions_end(layout: Layout) -> None:
     matrix = np.array([[0, 0.1, 0.5], [0.1, 0, 0.6], [0.5, 0.6, 0]])
     matrices = [("KS", matrix), ("AD", np.where(matrix == 0.6, np.nan, 1_000 * matrix))]
-    panels = heat.draw(layout, matrices, [("plain", 2), ("hook", 1)]).panels
+    panels = heat_map.draw(layout, matrices, [("plain", 2), ("hook", 1)]).panels
     for panel, (title, expected), most in zip(panels, matrices, (0.6, 500), strict=True):
         (image,) = of(panel, Matrix)
         np.testing.assert_allclose(image.strengths * most, expected)
@@ -78,7 +78,7 @@ def test_heat_draws_the_matrices_and_where_conditions_end(layout: Layout) -> Non
 def test_heat_of_runs_that_are_all_alike_or_unknown() -> None:
     for value in (0.0, np.nan):
         matrices = [("KS", np.full((2, 2), value))]
-        (panel,) = heat.draw(LAYOUTS[0], matrices, [("plain", 2)]).panels
+        (panel,) = heat_map.draw(LAYOUTS[0], matrices, [("plain", 2)]).panels
         assert "0 to 1" in panel.title
 
 
@@ -102,7 +102,7 @@ def pixels(image: str) -> tuple[list[int], list[bytes]]:
 def test_heat_has_eight_shades_and_nothing_where_nothing_is_known() -> None:
     matrix = np.abs(np.subtract.outer(np.arange(40), np.arange(40))).astype(float)
     matrix[3, 5] = np.nan
-    html = inline(lambda layout: heat.draw(layout, [("KS", matrix)], [("plain", 40)]), "1")
+    html = inline(lambda layout: heat_map.draw(layout, [("KS", matrix)], [("plain", 40)]), "1")
     images = re.findall(r'href="data:image/png;base64,([^"]*)"', html)
     assert len(images) == len(LAYOUTS)
     for image in images:

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
-from tare.report.figures import heat, ranges
+from tare.report.figures import heat_map, ranges
 from tare.report.figures.canvas import inline
 from tare.report.figures.marks import SERIES
 from tare.report.pictures import Picture, colours
@@ -146,7 +146,7 @@ def _map(runs: Runs) -> Picture:
         for title, matrix in runs.matrices.items()
     )
     draw = partial(
-        heat.draw,
+        heat_map.draw,
         panels=list(runs.matrices.items()),
         groups=list(zip(runs.conditions, sizes, strict=True)),
     )

@@ -6,7 +6,7 @@ from functools import partial
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from tare.report.figures import courses, scales
+from tare.report.figures import scales, time_series
 from tare.report.figures.canvas import inline
 from tare.report.figures.marks import SERIES
 from tare.report.pictures import Legend, Picture, colours
@@ -45,14 +45,14 @@ def pictures(result: Result, readings: "sql.Table | None", subject: str) -> Iter
         if not metrics:
             continue
         names: dict[str, str] = {
-            course.name: course.colour for of in metrics for course in of.courses
+            run.name: run.colour for metric in metrics for run in metric.series
         }
         legend: Legend = [(both_ends(name, 40), colour) for name, colour in names.items()]
         text = "; ".join(_said(metric) for metric in metrics)
         some = f" {plural(len(drawn), 'run')} of {len(chosen)}, evenly selected."
         yield Picture(
             environment,
-            inline(partial(courses.draw, metrics=metrics), f"{subject.capitalize()}: {text}."),
+            inline(partial(time_series.draw, metrics=metrics), f"{subject.capitalize()}: {text}."),
             legend,
             some * (len(drawn) < len(chosen)),
         )
@@ -69,7 +69,7 @@ def _runs(result: Result, environment: str, subject: str) -> list[tuple[int, str
 
 def _metrics(
     result: Result, readings: "sql.Table", subject: str, runs: Mapping[int, str], points: int
-) -> list[courses.Metric]:
+) -> list[time_series.Metric]:
     from tare.samples.describe.metrics import CPU_TIMES
     from tare.samples.describe.metrics import courses as read
 
@@ -84,7 +84,7 @@ def _metrics(
         of_runs = found.get((subject, name), {})
         divisors = {run: whole.get(run, 1.0) if name in CPU_TIMES else 1.0 for run in of_runs}
         lines = [
-            courses.Course(
+            time_series.TimeSeries(
                 runs[run],
                 colour.get(runs[run], SERIES[0]),
                 [moment.at_ns for moment in moments],
@@ -110,7 +110,7 @@ def _all_cpus(
     return totals
 
 
-def _panel(metric: Metric, lines: Sequence[courses.Course]) -> courses.Metric:
+def _panel(metric: Metric, lines: Sequence[time_series.TimeSeries]) -> time_series.Metric:
     """In the unit of its largest value."""
     divisor = metric.ns_per_share
 
@@ -124,9 +124,9 @@ def _panel(metric: Metric, lines: Sequence[courses.Course]) -> courses.Metric:
             return scales.Scale(low, high, ticks)
         return scales.linear(low, high, write, 3)
 
-    return courses.Metric(metric.label, scale, write, lines)
+    return time_series.Metric(metric.label, scale, write, lines)
 
 
-def _said(metric: courses.Metric) -> str:
-    values = [value for course in metric.courses for value in course.values]
+def _said(metric: time_series.Metric) -> str:
+    values = [value for run in metric.series for value in run.values]
     return f"{metric.title} {metric.write(min(values))} to {metric.write(max(values))}"

@@ -8,7 +8,7 @@ import ibis
 import pyarrow as pa
 import pytest
 
-from tare.samples import Asked, parse_columns, read_files
+from tare.samples import ImportOptions, parse_columns, read_files
 from tare.samples.describe.rates import Counted, counted, throughputs
 from tare.samples.sql.engine import connect
 
@@ -19,8 +19,8 @@ def test_throughput_is_what_was_answered_per_second_of_the_load(tmp_path: Path) 
     path = tmp_path / "a.csv"
     rows = "".join(f"{1_700_000_000 + n / 100},10,{n % 10 != 0}\n" for n in range(100))
     path.write_text(f"start_time,response_time,ok\n{rows}")
-    asked = Asked(parse_columns("start=start_time,duration=response_time,ok=ok"), "ms")
-    (run,) = read_files({"a": [path]}, "a", asked=asked).runs
+    options = ImportOptions(parse_columns("start=start_time,duration=response_time,ok=ok"), "ms")
+    (run,) = read_files({"a": [path]}, "a", options=options).runs
     # From the first start to the last end: 0.99 s and the last request's 10 ms.
     assert run.summaries["throughput"] == pytest.approx(90)
     assert run.summaries["error_rate"] == pytest.approx(0.1)

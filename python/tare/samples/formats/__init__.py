@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tare.errors import InputError, NoRequestsError
-from tare.samples.formats.asked import NOTHING, Asked
 from tare.samples.formats.csv_file import UNREADABLE, opened
 from tare.samples.formats.damaged import refused
+from tare.samples.formats.import_options import NOTHING, ImportOptions
 from tare.samples.formats.source import Source
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ KEPT = ("arrow", "parquet")
 """Formats whose spans have attributes to group by."""
 UNITLESS = ("locust", "hdr", "arrow", "parquet")
 """Formats that leave the unit to the user, or say themselves why not."""
+_MODULES = {"k6": "k6_csv", "oha": "oha_csv"}
+"""Modules whose names are not those of their formats, which users write."""
 _SUFFIXES = {
     ".parquet": "parquet",
     ".arrow": "arrow",
@@ -73,7 +75,7 @@ _LINES = {
 
 
 def read(
-    backend: Database, path: Path, name: str | None = None, asked: Asked = NOTHING
+    backend: Database, path: Path, name: str | None = None, options: ImportOptions = NOTHING
 ) -> Source | Counted:
     """Reads one file of one of the formats `NAMES`, found out from the file when not given.
 
@@ -85,21 +87,22 @@ def read(
     name = name or detect(path)
     if name not in NAMES:
         raise InputError(f"{path}: unknown format '{name}'; expected one of {', '.join(NAMES)}")
-    if asked.columns and name not in TABLES:
+    if options.columns and name not in TABLES:
         # Their columns have names of their own; what the user names is then a column of any CSV.
         name = "locust"
-    if asked.unit and not asked.columns and name not in UNITLESS:
+    if options.unit and not options.columns and name not in UNITLESS:
         raise InputError(
             f"{path}: the format {name} states its unit; leave out --unit, or give it as NAME=UNIT"
             " for the other conditions"
         )
-    if asked.group_by and name not in (*TRACES, *KEPT):
+    if options.group_by and name not in (*TRACES, *KEPT):
         raise InputError(
             f"{path}: --group-by: the format {name} has no attributes of spans; expected one of"
             f" {', '.join((*TRACES, *KEPT))}"
         )
-    reader = import_module(f"{__name__}.{name.replace('-', '_')}").read
-    more = (asked,) if name in (*TABLES, *TRACES, "hdr") else ()
+    module = _MODULES.get(name, name.replace("-", "_"))
+    reader = import_module(f"{__name__}.{module}").read
+    more = (options,) if name in (*TABLES, *TRACES, "hdr") else ()
     with refused(path, name):
         found: Source | Counted = reader(backend, path, *more)
     return found

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tare.errors import InputError
-from tare.samples.formats.asked import Asked
 from tare.samples.formats.columns import from_columns, units_of
+from tare.samples.formats.import_options import ImportOptions
 from tare.samples.formats.source import Source
 from tare.samples.sql.engine import first_line
 from tare.samples.sql.table import fresh_name
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tare.samples.sql.table import Database
 
 
-def read(backend: Database, path: Path, asked: Asked) -> Source:
+def read(backend: Database, path: Path, options: ImportOptions) -> Source:
     """Reads what is whole of the file: a stream whose writer was killed ends in half a batch."""
     import duckdb
     import pyarrow as pa
@@ -42,7 +42,7 @@ def read(backend: Database, path: Path, asked: Asked) -> Source:
             " expected columns of tables/samples.toml, or --columns that name others"
         ) from error
     notes = ("the file ends in the middle of a batch: its writer was stopped",) if cut_short else ()
-    return from_columns(stored, path, asked, notes, units)
+    return from_columns(stored, path, options, notes, units)
 
 
 def _read(path: Path) -> tuple[pa.Table, bool]:

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from tare.samples.formats import arrow
-from tare.samples.formats.asked import NOTHING
+from tare.samples.formats.import_options import NOTHING
 from tare.samples.sql.engine import connect
 
 ROWS = 100_000

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
-from tare.samples.formats.asked import Asked
+from tare.samples.formats.import_options import ImportOptions
 from tare.samples.formats.named_columns import check_duration, from_names, outcome
 from tare.samples.formats.source import Source
 from tare.samples.formats.span_names import plain, separated, ungrouped
@@ -42,7 +42,7 @@ def units_of(schema: pa.Schema) -> dict[str, str]:
 def from_columns(
     stored: Table,
     path: Path,
-    asked: Asked,
+    options: ImportOptions,
     notes: tuple[str, ...] = (),
     units: Mapping[str, str] = _NONE,
 ) -> Source:
@@ -53,9 +53,9 @@ def from_columns(
     attributes were kept.
     """
 
-    if asked.columns:
-        return from_names(stored, stored.rowid(), path, asked, notes=notes, units=units)
-    if asked.unit:
+    if options.columns:
+        return from_names(stored, stored.rowid(), path, options, notes=notes, units=units)
+    if options.unit:
         raise InputError(f"{path}: its columns end in their unit; --unit goes with --columns")
     if "duration_ns" not in stored.columns:
         raise InputError(
@@ -72,17 +72,17 @@ def from_columns(
         columns["duration_ns"] = nanoseconds(stored.duration_ns, units["duration_ns"])
     columns |= outcome(columns.get("ok", sql.literal(True)), columns["duration_ns"])
     lacking = None
-    if asked.group_by is not None:
+    if options.group_by is not None:
         if not {"span", ATTRIBUTES} <= set(stored.columns):
             raise InputError(
                 f"{path}: --group-by: no column {ATTRIBUTES}; name the attribute when the spans are"
-                f" received: --attribute {shlex.quote(asked.group_by)}"
+                f" received: --attribute {shlex.quote(options.group_by)}"
             )
         kept = stored[ATTRIBUTES].cast("string").try_cast("json")
-        group = plain(kept[asked.group_by])
+        group = plain(kept[options.group_by])
         columns["span"] = separated(columns["span"], group)
         known = stored.select(key=sql.function("JSON_KEYS", kept).unnest())
-        lacking = ungrouped(asked.group_by, stored, group, known)
+        lacking = ungrouped(options.group_by, stored, group, known)
     duplicates = 0
     if "start_ns" in columns:
         duplicates = count_rows(stored) - count_rows(stored.distinct())

@@ -11,11 +11,11 @@ from hdrh.histogram import HdrHistogram
 from hdrh.log import HistogramLogWriter
 
 from tare.errors import InputError
-from tare.samples import Asked, Run, read_files, read_load_output
+from tare.samples import ImportOptions, Run, read_files, read_load_output
 from tare.samples.counted import Histogram
 from tare.samples.read.files import open_files
 
-MICROSECONDS = Asked(unit="us")
+MICROSECONDS = ImportOptions(unit="us")
 
 
 def log(
@@ -43,7 +43,7 @@ def test_hdr_logs_agree_with_the_library(tmp_path: Path) -> None:
     generator = np.random.default_rng(4)
     values = generator.lognormal(7, 1.5, (3, 20_000)).astype(np.int64) + 1
     path = log(tmp_path / "a.hdr", [(None, durations) for durations in values])
-    (run, _) = read_files({"a": [path], "b": [path]}, "a", asked=MICROSECONDS).runs
+    (run, _) = read_files({"a": [path], "b": [path]}, "a", options=MICROSECONDS).runs
     assert (run.requests, run.errors, run.answered) == (60_000, 0, 60_000)
     assert (run.started_ns, run.ended_ns) == (1_700_000_000 * 10**9, 1_700_000_003 * 10**9)
     for name, share in (("p50", 50), ("p95", 95), ("p99", 99)):
@@ -57,7 +57,7 @@ def test_every_bin_of_an_hdr_log_is_where_the_library_has_it(tmp_path: Path) -> 
     for least in (1, 1_000):
         oracle = HdrHistogram(least, 3_600_000_000, 3)
         path = log(tmp_path / f"{least}.hdr", [(None, values)], least)
-        (run, *_) = open_files({"a": [path]}, asked=Asked(unit="ns")).runs
+        (run, *_) = open_files({"a": [path]}, options=ImportOptions(unit="ns")).runs
         assert not hasattr(run.requests, "table")
         assert run.requests is not None
         (histogram,) = run.requests.histograms
@@ -72,7 +72,7 @@ def test_tags_of_an_hdr_log_are_spans(tmp_path: Path) -> None:
     path = log(
         tmp_path / "a.hdr", [("A", np.array([5])), ("B", np.array([7, 7])), ("A", np.array([9]))]
     )
-    runs = read_files({"a": [path], "b": [path]}, "a", asked=MICROSECONDS).runs
+    runs = read_files({"a": [path], "b": [path]}, "a", options=MICROSECONDS).runs
     assert [(run.span, run.requests) for run in runs[:2]] == [("A", 2), ("B", 2)]
     assert runs[1].summaries["mean"] == 7_000
     table = read_load_output(path, "hdr", MICROSECONDS)
@@ -87,7 +87,7 @@ def test_damaged_intervals_are_counted(tmp_path: Path) -> None:
     start, _, packed = whole.rpartition(",")
     others = [whole[:-9], f"{start},{packed[:40]}AAAA{packed[44:]}", "nothing", f"{start},SElTVA=="]
     path.write_text("\n".join([*lines, *others]))
-    experiment = read_files({"a": [path], "b": [path]}, "a", asked=MICROSECONDS)
+    experiment = read_files({"a": [path], "b": [path]}, "a", options=MICROSECONDS)
     assert experiment.runs[0].requests == 2
     assert "4 intervals could not be read: left out" in experiment.warnings[0]
 
@@ -97,8 +97,8 @@ def test_a_log_needs_a_unit_and_has_no_order(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not state its unit; add --unit"):
         read_files({"a": [path], "b": [path]}, "a")
     with pytest.raises(InputError, match=r"without an order of requests.*--warmup cannot be used"):
-        read_files({"a": [path], "b": [path]}, "a", warm_up=1, asked=MICROSECONDS)
-    found = read_files({"a": [path], "b": [path]}, "a", warm_up="auto", asked=MICROSECONDS)
+        read_files({"a": [path], "b": [path]}, "a", warm_up=1, options=MICROSECONDS)
+    found = read_files({"a": [path], "b": [path]}, "a", warm_up="auto", options=MICROSECONDS)
     assert [run.requests for run in found.runs] == [1, 1]
 
 
@@ -215,9 +215,9 @@ def test_a_run_without_an_answer_is_invalid(tmp_path: Path) -> None:
 def test_what_does_not_count_is_named(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "a"
     path.write_text(text)
-    asked = MICROSECONDS if text.startswith("#") else Asked()
+    options = MICROSECONDS if text.startswith("#") else ImportOptions()
     with pytest.raises(InputError, match=message) as raised:
-        read_files({"a": [path], "b": [path]}, "a", asked=asked)
+        read_files({"a": [path], "b": [path]}, "a", options=options)
     assert "\n" not in str(raised.value)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tare.errors import InputError
-from tare.samples import Asked, read_load_output
+from tare.samples import ImportOptions, read_load_output
 from tare.samples.formats.formats_test import JTL, T, read
 
 SLOW = f"timeStamp,elapsed,label,success\n{T}000,10,Start,true\n{T}020,100,Größe,true\n"
@@ -27,7 +27,9 @@ def test_rows_of_any_eight_bit_encoding_are_kept(
 def test_texts_that_are_not_utf_8_are_read_as_latin_1(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes("größe,span\n1,é\n".encode("latin-1") + "2,é\n".encode())
-    found = read_load_output(path, asked=Asked({"duration": "größe", "span": "span"}, "ns"))
+    found = read_load_output(
+        path, options=ImportOptions({"duration": "größe", "span": "span"}, "ns")
+    )
     assert found["span"].to_pylist() == ["é", "é"]
 
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tare.errors import InputError
-from tare.samples import Asked, read_files, read_load_output
+from tare.samples import ImportOptions, read_files, read_load_output
 from tare.samples.formats.counted_formats_test import fortio, oha
 
 HUGE = "9" * 400
@@ -88,9 +88,9 @@ def test_numbers_beyond_any_load_test_are_refused_in_one_line(
 ) -> None:
     path = tmp_path / "a"
     path.write_text(text)
-    asked = Asked(unit="ms") if text.startswith("#") else Asked()
+    options = ImportOptions(unit="ms") if text.startswith("#") else ImportOptions()
     with pytest.raises(InputError, match=message) as raised:
-        read_files({"a": [path], "b": [path]}, "a", asked=asked)
+        read_files({"a": [path], "b": [path]}, "a", options=options)
     said = str(raised.value)
     assert said.startswith(f"{path}: ")
     assert "\n" not in said
@@ -140,7 +140,7 @@ def test_a_row_with_a_time_too_far_away_is_left_out(
     found = read_files(
         {"a": [path], "b": [path]},
         "a",
-        asked=Asked(columns=columns, unit="ns" if columns else None),
+        options=ImportOptions(columns=columns, unit="ns" if columns else None),
     )
     assert found.runs[0].requests == 1
     assert any("1 row without a usable time" in warning for warning in found.warnings)
@@ -150,7 +150,7 @@ def test_a_row_with_a_time_too_far_away_is_left_out(
 def test_an_interval_without_a_time_is_left_out(tmp_path: Path, time: str) -> None:
     path = tmp_path / "a.hdr"
     path.write_text(hdr(SOUND, f"{time},1.0,2.0,{COUNTS}", start="1.7.0"))
-    found = read_files({"a": [path], "b": [path]}, "a", asked=Asked(unit="ms"))
+    found = read_files({"a": [path], "b": [path]}, "a", options=ImportOptions(unit="ms"))
     assert found.runs[0].requests == 10
     assert "could not be read: left out" in found.warnings[0]
 

@@ -14,7 +14,7 @@ import pytest
 
 from tare.errors import InputError
 from tare.samples import FORMATS, read_files, read_load_output
-from tare.samples.formats.asked import NOTHING, Asked
+from tare.samples.formats.import_options import NOTHING, ImportOptions
 from tare.samples.formats.times import NANOSECONDS
 from tare.samples.read.files import open_files
 
@@ -369,19 +369,23 @@ def write_parquet(folder: Path, table: pa.Table) -> Path:
 @pytest.mark.parametrize("write", [write_arrow, write_parquet])
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 @pytest.mark.parametrize(
-    ("name", "asked"),
+    ("name", "options"),
     [
         ("duration_ns", NOTHING),
-        ("took", Asked({"duration": "took"})),
-        ("took", Asked({"duration": "took"}, unit="s")),
-        ("took_s", Asked({"duration": "took_s"})),
+        ("took", ImportOptions({"duration": "took"})),
+        ("took", ImportOptions({"duration": "took"}, unit="s")),
+        ("took_s", ImportOptions({"duration": "took_s"})),
     ],
 )
 def test_the_unit_of_a_duration_is_that_of_its_type(
-    tmp_path: Path, write: Callable[[Path, pa.Table], Path], unit: str, name: str, asked: Asked
+    tmp_path: Path,
+    write: Callable[[Path, pa.Table], Path],
+    unit: str,
+    name: str,
+    options: ImportOptions,
 ) -> None:
     table = pa.table({name: pa.array([7, 3], pa.duration(unit))})
-    found = read_load_output(write(tmp_path, table), asked=asked)
+    found = read_load_output(write(tmp_path, table), options=options)
     size = NANOSECONDS[unit]
     assert found["duration_ns"].to_pylist() == [7 * size, 3 * size]
 

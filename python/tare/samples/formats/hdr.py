@@ -21,8 +21,8 @@ import numpy as np
 from tare.errors import InputError, NoRequestsError
 from tare.samples.counted import Counted, Histogram
 from tare.samples.formats import bins
-from tare.samples.formats.asked import Asked
 from tare.samples.formats.csv_file import UNREADABLE, opened
+from tare.samples.formats.import_options import ImportOptions
 from tare.samples.formats.lines import lines
 from tare.samples.formats.times import NANOSECONDS
 from tare.samples.model import MOST_SPANS, REQUEST
@@ -85,13 +85,13 @@ class _Intervals:
         return round((base + self.first) * 1e9), round((base + self.last) * 1e9)
 
 
-def read(backend: Database, path: Path, asked: Asked) -> Counted:  # noqa: ARG001
+def read(backend: Database, path: Path, options: ImportOptions) -> Counted:  # noqa: ARG001
     """Adds up the intervals of each tag, which is a span; without a tag they are requests."""
-    if asked.unit is None:
+    if options.unit is None:
         raise InputError(
             f"{path}: an HdrHistogram log does not state its unit; add --unit ns|us|ms|s"
         )
-    scale = float(NANOSECONDS[asked.unit])
+    scale = float(NANOSECONDS[options.unit])
     log = _Intervals()
     try:
         with opened(path) as file:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tare.samples.formats.asked import NOTHING, Asked
+from tare.samples.formats.import_options import NOTHING, ImportOptions
 from tare.samples.formats.json_file import stored, time_ns, whole
 from tare.samples.formats.source import Source
 from tare.samples.formats.span_names import (
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 TRUE = ("true", '"true"')
 
 
-def read(backend: Database, path: Path, asked: Asked = NOTHING) -> Source:
+def read(backend: Database, path: Path, options: ImportOptions = NOTHING) -> Source:
     """Reads every span; a span with the tag error=true has failed."""
     lazy = whole(backend, path)
     traces = lazy.select(of=lazy.json["data"].json_list.unnest())
@@ -34,10 +34,10 @@ def read(backend: Database, path: Path, asked: Asked = NOTHING) -> Source:
     )
     process: Any = spans.processes.entry(spans.span["processID"].json_text)
     table = stored(backend, spans.select(spans.span, process=process), path)
-    return Source(samples_of(table, asked), ungrouped=ungrouped_of(table, asked))
+    return Source(samples_of(table, options), ungrouped=ungrouped_of(table, options))
 
 
-def samples_of(table: Table, asked: Asked) -> Table:
+def samples_of(table: Table, options: ImportOptions) -> Table:
     """The samples of a stored table of `span` and `process`, in Jaeger's JSON."""
     tags = {f"a{number}": _tag(table.process, key) for number, key in enumerate(HOSTS)}
     table = table.select("span", "process", row=table.rowid(), **tags)
@@ -55,7 +55,7 @@ def samples_of(table: Table, asked: Asked) -> Table:
             service,
             span["operationName"].json_text,
             plain(_tag(span, "span.kind")),
-            _grouped(table, asked),
+            _grouped(table, options),
         ),
         trace_id=span["traceID"].json_text,
         span_id=span["spanID"].json_text,
@@ -63,10 +63,10 @@ def samples_of(table: Table, asked: Asked) -> Table:
     )
 
 
-def ungrouped_of(table: Table, asked: Asked) -> str | None:
+def ungrouped_of(table: Table, options: ImportOptions) -> str | None:
     """As `Source.ungrouped`, of such a table."""
     known = (table.select(key=keys_in(of["tags"])) for of in (table.span, table.process))
-    return ungrouped(asked.group_by, table, _grouped(table, asked), *known)
+    return ungrouped(options.group_by, table, _grouped(table, options), *known)
 
 
 def _parent(span: Any) -> Any:
@@ -89,8 +89,8 @@ def _tag(of: Any, key: str) -> Any:
     return sql.coalesce(attribute(of["tags"], key), of["tag"][key.replace(".", "@")].cast("string"))
 
 
-def _grouped(table: Table, asked: Asked) -> Any:
-    key = asked.group_by
+def _grouped(table: Table, options: ImportOptions) -> Any:
+    key = options.group_by
     if key is None:
         return None
     return plain(sql.coalesce(_tag(table.span, key), _tag(table.process, key)))

@@ -7,8 +7,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tare.samples.formats.asked import NOTHING, Asked
 from tare.samples.formats.csv_file import opened
+from tare.samples.formats.import_options import NOTHING, ImportOptions
 from tare.samples.formats.jaeger import samples_of, ungrouped_of
 from tare.samples.formats.json_file import lines, stored, whole
 from tare.samples.formats.json_lines import require
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 START = 4096
 
 
-def read(backend: Database, path: Path, asked: Asked = NOTHING) -> Source:
+def read(backend: Database, path: Path, options: ImportOptions = NOTHING) -> Source:
     """Reads every span; a broken line is counted, a broken answer is refused."""
     with opened(path) as file:
         is_answer = b'"hits"' in file.read(START)
@@ -38,4 +38,4 @@ def read(backend: Database, path: Path, asked: Asked = NOTHING) -> Source:
     spans = spans.filter(spans.span["spanID"].notnull())
     table = stored(backend, spans.select("span", process=spans.span["process"]), path)
     require(table, broken, path, "span")
-    return Source(samples_of(table, asked), broken, ungrouped=ungrouped_of(table, asked))
+    return Source(samples_of(table, options), broken, ungrouped=ungrouped_of(table, options))

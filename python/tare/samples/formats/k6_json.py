@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tare.samples.formats.json_file import lines, stored
 from tare.samples.formats.json_lines import require
-from tare.samples.formats.k6 import APART, LABELS, METRIC, outcome
+from tare.samples.formats.k6_csv import APART, LABELS, METRIC, outcome
 from tare.samples.formats.labels import mixed
 from tare.samples.formats.source import Source
 from tare.samples.formats.times import bounded, iso_8601, nanoseconds

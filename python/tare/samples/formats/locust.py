@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tare.errors import InputError
-from tare.samples.formats.asked import Asked
 from tare.samples.formats.csv_file import ROW, equal_rows, read_text
+from tare.samples.formats.import_options import ImportOptions
 from tare.samples.formats.named_columns import from_names
 from tare.samples.formats.source import Source
 from tare.samples.formats.times import moment_of_text, of_text
@@ -31,13 +31,13 @@ TOTALS = "Request Count"
 DURATIONS = ("response_time", "responsetime", "latency", "duration", "elapsed", "rtt")
 
 
-def read(backend: Database, path: Path, asked: Asked) -> Source:
+def read(backend: Database, path: Path, options: ImportOptions) -> Source:
     """Reads a CSV file; start times without a unit are in s, response times in ms."""
 
     table, rejected = read_text(backend, path)
-    if asked.columns:
+    if options.columns:
         return from_names(
-            table, table[ROW], path, asked, rejected=rejected, duplicates=equal_rows(table)
+            table, table[ROW], path, options, rejected=rejected, duplicates=equal_rows(table)
         )
     columns = [column for column in table.columns if column != ROW]
     if TOTALS in columns:
@@ -52,14 +52,14 @@ def read(backend: Database, path: Path, asked: Asked) -> Source:
             " expected the header start_time,response_time, or --columns start=...,duration=..."
         )
     name, stated = duration
-    unit = stated or asked.unit
+    unit = stated or options.unit
     start = _find(columns, STARTS)
     samples = table.select(
         row=table[ROW],
         duration_ns=of_text(table[name], unit or ASSUMED),
         ok=sql.literal(True),
         **(
-            {"start_ns": moment_of_text(table[start[0]], start[1] or asked.unit or "s")}
+            {"start_ns": moment_of_text(table[start[0]], start[1] or options.unit or "s")}
             if start
             else {}
         ),

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tare.errors import InputError
-from tare.samples import Asked, read_files, read_load_output
+from tare.samples import ImportOptions, read_files, read_load_output
 from tare.samples.formats import bins, read
 from tare.samples.formats.damaged_test import hdr as log
 from tare.samples.formats.damaged_test import interval
@@ -21,7 +21,7 @@ from tare.samples.formats.lines import lines
 from tare.samples.sql.engine import connect
 
 MEBIBYTE = 1 << 20
-MILLISECONDS = Asked(unit="ms")
+MILLISECONDS = ImportOptions(unit="ms")
 
 
 def held(work: Callable[[], object]) -> int:
@@ -130,7 +130,7 @@ def test_an_hdr_log_beyond_its_limits_is_refused(tmp_path: Path, text: str, mess
 
     def refused() -> None:
         with pytest.raises(InputError, match=message):
-            read_files({"a": [path], "b": [path]}, "a", asked=MILLISECONDS)
+            read_files({"a": [path], "b": [path]}, "a", options=MILLISECONDS)
 
     assert held(refused) < 256 * MEBIBYTE
 
@@ -141,4 +141,4 @@ def test_many_intervals_of_an_hdr_log_take_no_more_memory(tmp_path: Path) -> Non
     path = tmp_path / "a.hdr"
     path.write_text(log(*[line] * 6_000))
     backend = connect()
-    assert held(lambda: read(backend, path, asked=MILLISECONDS)) < 32 * MEBIBYTE
+    assert held(lambda: read(backend, path, options=MILLISECONDS)) < 32 * MEBIBYTE

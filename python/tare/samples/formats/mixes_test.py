@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tare.errors import InputError
-from tare.samples import Asked, parse_columns, read_files, read_load_output
+from tare.samples import ImportOptions, parse_columns, read_files, read_load_output
 from tare.samples.formats.formats_test import T, read
 from tare.samples.formats.jmeter import APART
-from tare.samples.formats.k6 import APART as K6_APART
+from tare.samples.formats.k6_csv import APART as K6_APART
 from tare.samples.formats.tool_formats_test import GATLING, POINT
 
 HEADER = "timeStamp,elapsed,label,responseMessage,threadName,success\n"
@@ -84,7 +84,7 @@ def test_labels_of_jmeter_are_told_and_can_be_told_apart(tmp_path: Path) -> None
     assert APART in told
     path = tmp_path / "a.jtl"
     runs = read_files(
-        {"a": [path], "b": [path]}, "a", asked=Asked(parse_columns(columns), unit)
+        {"a": [path], "b": [path]}, "a", options=ImportOptions(parse_columns(columns), unit)
     ).runs
     assert [(run.span, run.summaries["p50"]) for run in runs[:2]] == [
         ("checkout", 100_000_000),
@@ -106,7 +106,7 @@ def test_names_of_k6_are_told_and_can_be_told_apart(tmp_path: Path) -> None:
     assert K6_APART % "name" in told
     path = tmp_path / "a.csv"
     runs = read_files(
-        {"a": [path], "b": [path]}, "a", asked=Asked(parse_columns(columns), unit)
+        {"a": [path], "b": [path]}, "a", options=ImportOptions(parse_columns(columns), unit)
     ).runs
     assert [(run.span, run.requests, run.errors) for run in runs[:2]] == [
         ("pay", 2, 1),
@@ -152,5 +152,5 @@ def test_a_file_without_requests_says_why(tmp_path: Path, name: str, text: str, 
 def test_a_jtl_with_dates_is_read_without_them(tmp_path: Path) -> None:
     path = tmp_path / "a.jtl"
     path.write_text("timeStamp,elapsed,success\n2026/01/31 12:00:00.123,5,true\n")
-    asked = Asked(parse_columns("duration=elapsed,ok=success"), "ms")
-    assert read_load_output(path, asked=asked)["duration_ns"].to_pylist() == [5_000_000]
+    options = ImportOptions(parse_columns("duration=elapsed,ok=success"), "ms")
+    assert read_load_output(path, options=options)["duration_ns"].to_pylist() == [5_000_000]

@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
-from tare.samples.formats.asked import Asked
 from tare.samples.formats.csv_file import ROW
+from tare.samples.formats.import_options import ImportOptions
 from tare.samples.formats.source import Source
 from tare.samples.formats.times import bounded, epoch_ns, moment, nanoseconds, unit_in
 from tare.samples.sql import column as sql
@@ -27,31 +27,31 @@ def from_names(
     stored: Table,
     row: Any,
     path: Path,
-    asked: Asked,
+    options: ImportOptions,
     *,
     rejected: int = 0,
     duplicates: int = 0,
     notes: tuple[str, ...] = (),
     units: Mapping[str, str] = MappingProxyType({}),
 ) -> Source:
-    """A source from a stored table, whose rows `row` numbers, and the columns `asked` names.
+    """A source from a stored table, whose rows `row` numbers, and the columns `options` names.
 
     Times are timestamps, or numbers whose unit is in `units` or in the column's name, or is
-    `asked.unit`; the size of a present-day Unix time tells its unit by itself.
+    `options.unit`; the size of a present-day Unix time tells its unit by itself.
     """
 
-    for role, name in asked.columns.items():
+    for role, name in options.columns.items():
         if name not in stored.columns:
             known = ", ".join(column for column in stored.columns if column != ROW)
             raise InputError(f"{path}: {role}: found column '{name}', expected one of {known}")
-    of = {role: stored[name] for role, name in asked.columns.items()}
+    of = {role: stored[name] for role, name in options.columns.items()}
     columns: dict[str, Any] = {
-        f"{role}_ns": _time(of[role], role, path, asked)
+        f"{role}_ns": _time(of[role], role, path, options)
         for role in ("start", "intended", "end")
         if role in of
     }
     if "duration" in of:
-        columns["duration_ns"] = _duration(of["duration"], path, asked, units)
+        columns["duration_ns"] = _duration(of["duration"], path, options, units)
         columns.pop("end_ns", None)
     else:
         columns["duration_ns"] = bounded(columns.pop("end_ns")) - bounded(columns["start_ns"])
@@ -72,16 +72,16 @@ def from_names(
     return Source(stored.select(row=row, **columns), rejected, duplicates, notes=notes)
 
 
-def _unit(column: Any, path: Path, asked: Asked) -> str:
-    unit = unit_in(column.get_name()) or asked.unit
+def _unit(column: Any, path: Path, options: ImportOptions) -> str:
+    unit = unit_in(column.get_name()) or options.unit
     if unit is None:
         raise InputError(f"{path}: no unit of column '{column.get_name()}'; add --unit ns|us|ms|s")
     return unit
 
 
-def _duration(column: Any, path: Path, asked: Asked, units: Mapping[str, str]) -> Any:
+def _duration(column: Any, path: Path, options: ImportOptions, units: Mapping[str, str]) -> Any:
     check_duration(column, path)
-    return nanoseconds(column, units.get(column.get_name()) or _unit(column, path, asked))
+    return nanoseconds(column, units.get(column.get_name()) or _unit(column, path, options))
 
 
 def check_duration(column: Any, path: Path) -> None:
@@ -94,14 +94,14 @@ def check_duration(column: Any, path: Path) -> None:
         )
 
 
-def _time(column: Any, role: str, path: Path, asked: Asked) -> Any:
+def _time(column: Any, role: str, path: Path, options: ImportOptions) -> Any:
     kind = column.type()
     if kind.is_timestamp():
         return epoch_ns(column)
     if kind.is_numeric() or kind.is_string():
         # Without a duration, times are all that the user's unit can be for.
-        stated = "duration" not in asked.columns
-        return moment(column, _unit(column, path, asked), stated=stated)
+        stated = "duration" not in options.columns
+        return moment(column, _unit(column, path, options), stated=stated)
     raise InputError(
         f"{path}: column '{column.get_name()}' has the type {kind}; expected a time for {role}"
     )

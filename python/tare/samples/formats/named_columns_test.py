@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tare.errors import InputError
-from tare.samples import Asked, parse_columns, read_load_output
+from tare.samples import ImportOptions, parse_columns, read_load_output
 
 T = 1_700_000_000
 CSV = "when,took,what,fine\n{0},250,GET /,yes\n{1},500,GET /,no\n"
@@ -19,7 +19,7 @@ def test_csv_of_any_columns(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text(CSV.format(f"{T}.000000001", "2023-11-14T22:13:21Z") + "x,1,a,yes\n")
     columns = parse_columns("start=when, duration=took,span=what,ok=fine")
-    found = read_load_output(path, asked=Asked(columns, "us"))
+    found = read_load_output(path, options=ImportOptions(columns, "us"))
     assert found["duration_ns"].to_pylist() == [250_000, 500_000]
     assert found["start_ns"].to_pylist() == [T * 10**9 + 1, (T + 1) * 10**9]
     assert found["span"].to_pylist() == ["GET /", "GET /"]
@@ -45,12 +45,14 @@ def test_parquet_and_arrow_of_any_columns(tmp_path: Path, form: str) -> None:
     else:
         with pa.ipc.new_file(path, table.schema) as file:
             file.write_table(table)
-    asked = Asked({"start": "begin", "duration": "took_ms", "status": "code"}, "s")
-    found = read_load_output(path, asked=asked)
+    options = ImportOptions({"start": "begin", "duration": "took_ms", "status": "code"}, "s")
+    found = read_load_output(path, options=options)
     assert found["start_ns"].to_pylist() == [T * 10**9 + 5_000, (T + 1) * 10**9 + 5_000]
     assert found["duration_ns"].to_pylist() == [250_000, 1_500_000]  # the name's unit counts
     assert found["ok"].to_pylist() == [True, False]
-    naive = read_load_output(path, asked=Asked({"start": "naive", "duration": "code"}, "ns"))
+    naive = read_load_output(
+        path, options=ImportOptions({"start": "naive", "duration": "code"}, "ns")
+    )
     assert naive["start_ns"].to_pylist() == [T * 10**9 + 7, T * 10**9 + 8]
     assert naive["duration_ns"].to_pylist() == [200, 503]
 
@@ -58,7 +60,7 @@ def test_parquet_and_arrow_of_any_columns(tmp_path: Path, form: str) -> None:
 def test_the_end_will_do_for_a_duration(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text(f"from,to\n{T}000,{T}012\n{T}020,{T}019\n")
-    found = read_load_output(path, asked=Asked({"start": "from", "end": "to"}, "ms"))
+    found = read_load_output(path, options=ImportOptions({"start": "from", "end": "to"}, "ms"))
     assert found["duration_ns"].to_pylist() == [12_000_000]
     assert found["start_ns"].to_pylist() == [T * 10**9]
     assert b"1 row without a usable time (place 2)" in found.schema.metadata[b"warnings"]
@@ -70,13 +72,13 @@ def test_the_end_will_do_for_a_duration(tmp_path: Path) -> None:
 def test_a_unit_for_csv_that_names_none(tmp_path: Path, unit: str, expected: int) -> None:
     path = tmp_path / "a.csv"
     path.write_text(f"start_time,response_time\n{T},5\n")
-    found = read_load_output(path, asked=Asked(unit=unit))
+    found = read_load_output(path, options=ImportOptions(unit=unit))
     assert found["duration_ns"].to_pylist() == [expected]
     assert found["start_ns"].to_pylist() == [T * 10**9]
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("options", "message"),
     [
         ({"columns": {"duration": "absent"}, "unit": "s"}, "one of when, took, what, fine$"),
         ({"columns": {"duration": "took"}}, "no unit of column 'took'; add --unit"),
@@ -87,21 +89,23 @@ def test_a_unit_for_csv_that_names_none(tmp_path: Path, unit: str, expected: int
         ({"unit": "min"}, "--unit: found 'min', expected one of ns, us, ms, s"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_named(tmp_path: Path, asked: dict[str, object], message: str) -> None:
+def test_what_does_not_fit_is_named(
+    tmp_path: Path, options: dict[str, object], message: str
+) -> None:
     path = tmp_path / "a.csv"
     path.write_text(CSV.format(T, T + 1))
     with pytest.raises(InputError, match=message):
-        read_load_output(path, asked=Asked(**asked))  # type: ignore[arg-type]
+        read_load_output(path, options=ImportOptions(**options))  # type: ignore[arg-type]
 
 
 def test_a_column_may_be_called_row(tmp_path: Path) -> None:
-    asked = Asked({"duration": "took_ns", "span": "row"})
+    options = ImportOptions({"duration": "took_ns", "span": "row"})
     table = tmp_path / "a.parquet"
     pq.write_table(pa.table({"row": ["pay", "ship"], "took_ns": [1, 2]}), table)
     text = tmp_path / "a.csv"
     text.write_text("row,took_ns\npay,1\nship,2\n")
     for path in (table, text):
-        found = read_load_output(path, asked=asked)
+        found = read_load_output(path, options=options)
         assert found["span"].to_pylist() == ["pay", "ship"]
 
 
@@ -115,8 +119,8 @@ def test_formats_that_state_their_unit_take_no_other(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("metric_name,timestamp,metric_value\nhttp_req_duration,1,1\n")
     with pytest.raises(InputError, match="format k6 states its unit; leave out --unit"):
-        read_load_output(path, asked=Asked(unit="s"))
+        read_load_output(path, options=ImportOptions(unit="s"))
     table = tmp_path / "a.parquet"
     pq.write_table(pa.table({"duration_ns": [1]}), table)
     with pytest.raises(InputError, match="--unit goes with --columns"):
-        read_load_output(table, asked=Asked(unit="s"))
+        read_load_output(table, options=ImportOptions(unit="s"))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tare.samples.formats.asked import NOTHING, Asked
+from tare.samples.formats.import_options import NOTHING, ImportOptions
 from tare.samples.formats.json_file import lines, stored, time_ns
 from tare.samples.formats.json_lines import require
 from tare.samples.formats.source import Source
@@ -32,7 +32,7 @@ TYPES = ("string", "int", "bool", "double", "array", "kvlist")
 NUMBERS = {"2": "server", "3": "client", "4": "producer", "5": "consumer"}
 
 
-def read(backend: Database, path: Path, asked: Asked = NOTHING) -> Source:
+def read(backend: Database, path: Path, options: ImportOptions = NOTHING) -> Source:
     """Reads every span; a line of metrics or logs has none, a broken line is counted."""
     lazy = lines(backend, path)
     broken = count_rows(stored(backend, lazy.filter(lazy.json.isnull()), path))
@@ -40,7 +40,7 @@ def read(backend: Database, path: Path, asked: Asked = NOTHING) -> Source:
     resources = resources.select(
         attributes=resources.of["resource"]["attributes"], scopes=resources.of["scopeSpans"]
     )
-    key = asked.group_by
+    key = options.group_by
     # By number: the engine does not tell names apart that differ in case.
     needed = (SERVICE, *HOSTS, *([] if key is None else [key]))
     place = {name: f"a{number}" for number, name in enumerate(needed)}

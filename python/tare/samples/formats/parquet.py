@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tare.errors import InputError
-from tare.samples.formats.asked import Asked
 from tare.samples.formats.columns import from_columns, units_of
+from tare.samples.formats.import_options import ImportOptions
 from tare.samples.formats.source import Source
 from tare.samples.sql.engine import exactly, first_line, store
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tare.samples.sql.table import Database
 
 
-def read(backend: Database, path: Path, asked: Asked) -> Source:
+def read(backend: Database, path: Path, options: ImportOptions) -> Source:
     """Reads one Parquet file."""
     import duckdb
     import pyarrow as pa
@@ -28,4 +28,4 @@ def read(backend: Database, path: Path, asked: Asked) -> Source:
         stored = store(backend, "parquet", lazy)
     except (duckdb.Error, pa.ArrowException, OSError) as error:
         raise InputError(f"{path}: not a Parquet file: {first_line(error)}") from error
-    return from_columns(stored, path, asked, units=units)
+    return from_columns(stored, path, options, units=units)

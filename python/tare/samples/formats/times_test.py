@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tare.samples import Asked, read_load_output
+from tare.samples import ImportOptions, read_load_output
 from tare.samples.formats.formats_test import T, read
 from tare.samples.formats.times import NANOSECONDS, moment, moment_of_text, nanoseconds, of_text
 from tare.samples.sql.engine import connect
@@ -22,7 +22,9 @@ MINUTE = 60 * 10**9
 def starts(path: Path, rows: list[str], unit: str | None = None, column: str = "at") -> list[int]:
     """The start times that are read from a column of texts, without those that are none."""
     path.write_text(f"{column},took_ns\n" + "".join(f'"{row}",1\n' for row in rows))
-    found = read_load_output(path, asked=Asked({"start": column, "duration": "took_ns"}, unit))
+    found = read_load_output(
+        path, options=ImportOptions({"start": column, "duration": "took_ns"}, unit)
+    )
     return [int(start) for start in found["start_ns"].to_pylist()]
 
 
@@ -60,7 +62,7 @@ def test_a_timestamp_beyond_the_engines_numbers_stops_no_file(
     path = tmp_path / "a.parquet"
     table = pa.table({"at": pa.array([last, fine], pa.timestamp(unit, zone)), "took_ns": [1, 2]})
     pq.write_table(table, path)
-    found = read_load_output(path, asked=Asked({"start": "at", "duration": "took_ns"}))
+    found = read_load_output(path, options=ImportOptions({"start": "at", "duration": "took_ns"}))
     assert found["start_ns"].to_pylist() == [NOON]
 
 
@@ -69,12 +71,12 @@ def test_a_unit_in_the_name_counts_before_a_numbers_size(tmp_path: Path, begin: 
     """Monotonic nanoseconds of 25 minutes have the size of Unix milliseconds."""
     path = tmp_path / "a.csv"
     path.write_text(f"t0_ns,t1_ns\n{begin},{begin + 500}\n")
-    found = read_load_output(path, asked=Asked({"start": "t0_ns", "end": "t1_ns"}))
+    found = read_load_output(path, options=ImportOptions({"start": "t0_ns", "end": "t1_ns"}))
     assert found["duration_ns"].to_pylist() == [500]
     assert found["start_ns"].to_pylist() == [begin]
     # Without a duration, --unit can be for nothing but the times.
     path.write_text(f"t0,t1\n{begin},{begin + 500}\n")
-    found = read_load_output(path, asked=Asked({"start": "t0", "end": "t1"}, "ns"))
+    found = read_load_output(path, options=ImportOptions({"start": "t0", "end": "t1"}, "ns"))
     assert found["duration_ns"].to_pylist() == [500]
 
 

@@ -11,8 +11,8 @@ from tare.errors import InputError
 from tare.samples import read_files
 from tare.samples.formats import TRACES, detect
 from tare.samples.formats import read as read_source
-from tare.samples.formats.asked import Asked
 from tare.samples.formats.formats_test import T, read
+from tare.samples.formats.import_options import ImportOptions
 from tare.samples.formats.source import Source
 from tare.samples.formats.span_formats_test import otlp, span
 from tare.samples.sql.engine import connect
@@ -158,8 +158,8 @@ def names(tmp_path: Path, text: str, key: str) -> set[str]:
     path = tmp_path / "traces.json"
     path.write_text(text)
     assert detect(path) in TRACES
-    asked = Asked(group_by=key)
-    return {run.span for run in read_files({"a": [path], "b": [path]}, "a", asked=asked).runs}
+    options = ImportOptions(group_by=key)
+    return {run.span for run in read_files({"a": [path], "b": [path]}, "a", options=options).runs}
 
 
 def test_spans_grouped_by_an_attribute(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_an_attribute_that_no_span_of_one_file_has(tmp_path: Path) -> None:
         some = {"attributes": [{"key": name, "value": {"stringValue": "gold"}}]}
         (tmp_path / name).write_text(otlp([span("buy", 0, 1, **some)]))
     paths = {name: [tmp_path / name] for name in ("old", "new")}
-    warnings = read_files(paths, "old", asked=Asked(group_by="old")).warnings
+    warnings = read_files(paths, "old", options=ImportOptions(group_by="old")).warnings
     assert any("no span has the attribute 'old'; there are host.cpus, new" in x for x in warnings)
 
 
@@ -217,9 +217,9 @@ def test_only_spans_have_attributes(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text(f"start_time,response_time\n{T},5\n")
     with pytest.raises(InputError, match="--group-by: the format locust has no attributes"):
-        read_files({"a": [path], "b": [path]}, "a", asked=Asked(group_by="x"))
+        read_files({"a": [path], "b": [path]}, "a", options=ImportOptions(group_by="x"))
     with pytest.raises(InputError, match="--group-by: is empty"):
-        Asked(group_by="")
+        ImportOptions(group_by="")
 
 
 def test_a_span_that_was_sent_again_counts_once(tmp_path: Path) -> None:

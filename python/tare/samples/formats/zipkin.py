@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tare.samples.formats.asked import NOTHING, Asked
+from tare.samples.formats.import_options import NOTHING, ImportOptions
 from tare.samples.formats.json_file import stored, time_ns, whole
 from tare.samples.formats.json_lines import require
 from tare.samples.formats.source import Source
@@ -21,7 +21,7 @@ CLIENT = "/client"
 """Suffix of the id of a client span whose server span has the same id."""
 
 
-def read(backend: Database, path: Path, asked: Asked = NOTHING) -> Source:
+def read(backend: Database, path: Path, options: ImportOptions = NOTHING) -> Source:
     """Reads every span; a span with a tag `error`, whatever it says, has failed."""
     lazy = whole(backend, path)
     # A list of lists, a list, or a span: other values count as a list of one value.
@@ -46,7 +46,7 @@ def read(backend: Database, path: Path, asked: Asked = NOTHING) -> Source:
     span = joined.span
     endpoint = span["localEndpoint"]
     service = endpoint["serviceName"].json_text
-    group = None if asked.group_by is None else plain(span["tags"][asked.group_by])
+    group = None if options.group_by is None else plain(span["tags"][options.group_by])
     samples = joined.select(
         "row",
         "trace_id",
@@ -65,8 +65,8 @@ def read(backend: Database, path: Path, asked: Asked = NOTHING) -> Source:
         parent_id=joined.is_shared.ifelse(joined.id + CLIENT, joined.parent),
     )
     known = table.select(key=sql.function("JSON_KEYS", table.span["tags"]).unnest())
-    own = None if asked.group_by is None else table.span["tags"][asked.group_by]
-    return Source(samples, ungrouped=ungrouped(asked.group_by, table, own, known))
+    own = None if options.group_by is None else table.span["tags"][options.group_by]
+    return Source(samples, ungrouped=ungrouped(options.group_by, table, own, known))
 
 
 def _listed(value: Any) -> Any:

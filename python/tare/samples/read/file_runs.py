@@ -12,7 +12,7 @@ from tare.samples.describe.load_stats import load_stats
 from tare.samples.describe.rates import with_rates
 from tare.samples.describe.traces import Traces, traces
 from tare.samples.describe.warm_up_cuts import SHAPE, CutSummary
-from tare.samples.formats.asked import NOTHING, Asked
+from tare.samples.formats.import_options import NOTHING, ImportOptions
 from tare.samples.model import Experiment, LoadStats, Run
 from tare.samples.notes import TraceWarning, grouped
 from tare.samples.read.files import Files, RunFile, WarmUp, open_files, span_of
@@ -184,10 +184,12 @@ def read_files(
     warm_up: WarmUp = 0,
     budget: float = 0.03,
     primary: str = "p50",
-    asked: Asked = NOTHING,
+    options: ImportOptions = NOTHING,
 ) -> Experiment:
     """Reads files, a file a run, and summarises them; see `open_files` and `experiment_of`."""
-    return experiment_of(open_files(conditions, warm_up, asked), baseline, paired, budget, primary)
+    return experiment_of(
+        open_files(conditions, warm_up, options), baseline, paired, budget, primary
+    )
 
 
 def _run(file: RunFile, group: Group, cut: CutSummary, times: tuple[int | None, int | None]) -> Run:

@@ -12,7 +12,7 @@ from tare.errors import InputError, NoRequestsError
 from tare.samples.counted import Counted
 from tare.samples.describe.warm_up_cuts import CutSummaries, look, nothing
 from tare.samples.formats import read
-from tare.samples.formats.asked import NOTHING, Asked
+from tare.samples.formats.import_options import NOTHING, ImportOptions
 from tare.samples.model import REQUEST
 from tare.samples.notes import grouped
 from tare.samples.read.sort_by_time import Requests, tidy
@@ -72,9 +72,9 @@ class Files:
 
 
 def open_files(
-    conditions: Mapping[str, Sequence[Path]], warm_up: WarmUp = 0, asked: Asked = NOTHING
+    conditions: Mapping[str, Sequence[Path]], warm_up: WarmUp = 0, options: ImportOptions = NOTHING
 ) -> Files:
-    """Reads the files of each condition; `asked` is what they do not say of themselves.
+    """Reads the files of each condition; `options` is what they do not say of themselves.
 
     `warm_up` is a number of first requests in time order, or "auto": of each span where all
     conditions have settled. Raises InputError for what cannot be read, and for a condition whose
@@ -82,7 +82,7 @@ def open_files(
     """
     backend = connect()
     runs = tuple(
-        _run_file(backend, path, condition, block, asked.of(condition))
+        _run_file(backend, path, condition, block, options.of(condition))
         for condition, paths in conditions.items()
         for block, path in enumerate(paths, start=1)
     )
@@ -179,16 +179,20 @@ def _warnings(file: RunFile) -> list[str]:
     return list(file.requests.warnings)
 
 
-def _run_file(backend: Database, path: Path, condition: str, block: int, asked: Asked) -> RunFile:
+def _run_file(
+    backend: Database, path: Path, condition: str, block: int, options: ImportOptions
+) -> RunFile:
     try:
-        requests = _requests(backend, path, condition, asked)
+        requests = _requests(backend, path, condition, options)
     except NoRequestsError as error:
         return RunFile(str(path), condition, block, None, str(error))
     return RunFile(str(path), condition, block, requests)
 
 
-def _requests(backend: Database, path: Path, condition: str, asked: Asked) -> Requests | Counted:
-    found = read(backend, path, asked=asked)
+def _requests(
+    backend: Database, path: Path, condition: str, options: ImportOptions
+) -> Requests | Counted:
+    found = read(backend, path, options=options)
     if isinstance(found, Counted):
         return found.checked(str(path))
     requests = tidy(backend, found, str(path))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tare.samples.counted import Counted
 from tare.samples.formats import read
-from tare.samples.formats.asked import NOTHING, Asked
+from tare.samples.formats.import_options import NOTHING, ImportOptions
 from tare.samples.model import REQUEST
 from tare.samples.read.sort_by_time import tidy
 from tare.samples.sql.engine import connect
@@ -22,10 +22,12 @@ KNOWN = [
 ]  # fmt: skip
 
 
-def read_load_output(path: Path, format: str | None = None, asked: Asked = NOTHING) -> pa.Table:
+def read_load_output(
+    path: Path, format: str | None = None, options: ImportOptions = NOTHING
+) -> pa.Table:
     """The requests of one file in time order, with those columns of the samples table it knows.
 
-    `format` is one of `tare.samples.FORMATS`, or None to find out; `asked` is what the file does
+    `format` is one of `tare.samples.FORMATS`, or None to find out; `options` is what the file does
     not say of itself. Of a file that only counts, each request has the duration that its bin
     gives. The schema's metadata have what was odd about the file: under `warnings`, a line each,
     `lost`, the share of its rows that are no requests, and `stepped`, how its clock was set back.
@@ -33,7 +35,7 @@ def read_load_output(path: Path, format: str | None = None, asked: Asked = NOTHI
     """
 
     backend = connect()
-    found = read(backend, Path(path), format, asked)
+    found = read(backend, Path(path), format, options)
     if isinstance(found, Counted):
         counted = found.checked(str(path)).samples(str(path))
         whole = all(histogram.span == REQUEST for histogram in found.histograms)

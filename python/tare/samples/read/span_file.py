@@ -13,7 +13,7 @@ from tare.samples.describe.defects import mended
 from tare.samples.describe.span_arrays import span_arrays
 from tare.samples.describe.span_tree import IDS, orphans
 from tare.samples.formats import TRACES, detect, read
-from tare.samples.formats.asked import Asked
+from tare.samples.formats.import_options import ImportOptions
 from tare.samples.read.sort_by_time import tidy
 from tare.samples.sql import column as sql
 from tare.samples.sql.engine import connect
@@ -68,10 +68,10 @@ def read_spans(path: Path, group_by: str | None = None) -> SpanFile:
     Raises InputError for a file that cannot be read or has no ids of traces.
     """
     backend = connect()
-    asked = Asked(group_by=group_by)
+    options = ImportOptions(group_by=group_by)
     if path.is_file() and detect(path) not in (*TRACES, *OTHERS):
         raise InputError(f"{path}: {NONE}")
-    found = read(backend, path, asked=asked)
+    found = read(backend, path, options=options)
     if isinstance(found, Counted) or not set(found.samples.columns) >= {*IDS, "start_ns"}:
         raise InputError(f"{path}: {NONE}")
     requests = tidy(backend, found, str(path))

@@ -16,9 +16,9 @@ from tare.stats.distance_permutations import comparable, run_distance_p
 from tare.stats.fan_out import meets_slowest, slower_than
 from tare.stats.ordered_quantiles import has
 from tare.stats.shift import Pair, Shift, shift_functions
+from tare.verdict.evidence.estimate import by_block, threshold
 from tare.verdict.evidence.evidence import LATENCIES, TAILS, Evidence
 from tare.verdict.evidence.systematic import Systematic, rounding, warm_up
-from tare.verdict.evidence.weigh import by_block, threshold
 from tare.verdict.judgement import LEVEL, Apart, Page, Quantile, Shape
 
 LOWEST, HIGHEST = 0.1, 0.99

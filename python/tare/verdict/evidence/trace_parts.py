@@ -13,7 +13,7 @@ import numpy as np
 from tare.stats.fewest_runs import LEAST_PAIRED, LEAST_UNPAIRED
 from tare.stats.interval import paired_difference, welch_difference
 from tare.stats.step_down import paired, unpaired
-from tare.verdict.evidence.weigh import by_block
+from tare.verdict.evidence.estimate import by_block
 from tare.verdict.judgement import LEVEL
 from tare.verdict.traces import Change, MixWord, SpanPart, StructureShare, TraceComparison
 from tare.verdict.words import change, count, listed, percent

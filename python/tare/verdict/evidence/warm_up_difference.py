@@ -12,7 +12,7 @@ import numpy as np
 
 from tare.samples.model import Experiment, Run
 from tare.stats.interval import paired_difference, welch_difference
-from tare.verdict.evidence.weigh import by_block
+from tare.verdict.evidence.estimate import by_block
 from tare.verdict.judgement import LEVEL, Cut, Word
 from tare.verdict.words import percent
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 from tare.samples.model import Experiment, Run
 from tare.stats.fewest_runs import LEAST_PAIRED
 from tare.stats.multiplicity import holm
+from tare.verdict.evidence.estimate import estimate
 from tare.verdict.evidence.evidence import CPU, LATENCIES
-from tare.verdict.evidence.weigh import weigh
 from tare.verdict.judgement import Control
 
 ALPHA = 0.01
@@ -30,7 +30,7 @@ def controls(experiment: Experiment) -> tuple[Control, ...]:
     found = []
     for environment, spans in places.items():
         evidence = [
-            weigh(experiment, runs, experiment.control, metric)
+            estimate(experiment, runs, experiment.control, metric)
             for runs in spans.values()
             for metric in (*LATENCIES, CPU)
         ]

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tare.samples import Asked, read_files
-from tare.samples.formats.asked import NOTHING
+from tare.samples import ImportOptions, read_files
+from tare.samples.formats.import_options import NOTHING
 from tare.stats.arrays import Array
 from tare.verdict import Judgement, judge
 
@@ -27,7 +27,7 @@ def judged(
     change: Change = lambda values: values,
     *,
     headers: Mapping[str, str] | None = None,
-    asked: Asked = NOTHING,
+    options: ImportOptions = NOTHING,
     changed_runs: int = RUNS,
 ) -> Judgement:
     """8 runs a side, all of one level; `change` is made to the first `changed_runs` of `new`."""
@@ -41,7 +41,7 @@ def judged(
             rows = "".join(f"{value:.9f}\n" for value in values)
             path.write_text(f"{(headers or {}).get(name, 'latency')}\n{rows}")
             paths[name].append(path)
-    return judge(read_files(paths, "old", asked=asked))
+    return judge(read_files(paths, "old", options=options))
 
 
 def verdict(judgement: Judgement) -> str:
@@ -78,18 +78,18 @@ def test_a_step_between_conditions_has_a_verdict_and_a_warning(
 
 
 @pytest.mark.parametrize(
-    ("headers", "asked"),
+    ("headers", "options"),
     [
-        ({"old": "latency_ms", "new": "latency_ms"}, Asked()),
-        ({}, Asked(unit="ms")),
-        ({}, Asked(units={"old": "ms", "new": "ms"})),
-        ({"old": "took_us", "new": "took_us"}, Asked({"duration": "took_us"})),
+        ({"old": "latency_ms", "new": "latency_ms"}, ImportOptions()),
+        ({}, ImportOptions(unit="ms")),
+        ({}, ImportOptions(units={"old": "ms", "new": "ms"})),
+        ({"old": "took_us", "new": "took_us"}, ImportOptions({"duration": "took_us"})),
     ],
 )
 def test_a_stated_unit_is_believed(
-    tmp_path: Path, headers: Mapping[str, str], asked: Asked
+    tmp_path: Path, headers: Mapping[str, str], options: ImportOptions
 ) -> None:
-    judgement = judged(tmp_path, times(1_000), headers=headers, asked=asked)
+    judgement = judged(tmp_path, times(1_000), headers=headers, options=options)
     assert verdict(judgement) == "slower"
     assert not suspicions(judgement)
 
@@ -97,7 +97,9 @@ def test_a_stated_unit_is_believed(
 @pytest.mark.parametrize("unit", [None, "ms"])
 def test_a_cache_with_a_few_fast_hits_is_judged(tmp_path: Path, unit: str | None) -> None:
     hits = in_parts(1e-3, 0.05)
-    judgement = judged(tmp_path, lambda values: hits(1.3 * values), asked=Asked(unit=unit))
+    judgement = judged(
+        tmp_path, lambda values: hits(1.3 * values), options=ImportOptions(unit=unit)
+    )
     assert verdict(judgement) == "slower"
     assert not suspicions(judgement)
 
@@ -107,7 +109,9 @@ def test_a_cache_with_a_few_fast_hits_is_judged(tmp_path: Path, unit: str | None
 def test_parts_of_a_run_a_step_apart_are_a_warning(tmp_path: Path, share: float) -> None:
     (line,) = suspicions(judged(tmp_path, in_parts(1_000, share)))
     assert "p10 and p90 of a run of 'new' are about 1,000 times apart" in line
-    assert not suspicions(judged(tmp_path, in_parts(1_000, share), asked=Asked(unit="ms")))
+    assert not suspicions(
+        judged(tmp_path, in_parts(1_000, share), options=ImportOptions(unit="ms"))
+    )
 
 
 def test_runs_of_a_condition_a_step_apart_are_a_warning(tmp_path: Path) -> None:
@@ -123,7 +127,9 @@ def test_other_effects_are_no_suspicion(tmp_path: Path, factor: float) -> None:
 
 
 def test_each_condition_can_have_its_own_unit(tmp_path: Path) -> None:
-    judgement = judged(tmp_path, times(1_300), asked=Asked(unit="ms", units={"new": "us"}))
+    judgement = judged(
+        tmp_path, times(1_300), options=ImportOptions(unit="ms", units={"new": "us"})
+    )
     (found,) = (comparison for comparison in judgement.comparisons if comparison.metric == "p50")
     assert found.relative == pytest.approx(0.3, abs=0.02)
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! calls tare|tracing|fastrace [FOLDER]: a program that waits for its turn. For each line "N" on
+//! calls tare|tracing|fastrace [FOLDER]: a timed loop. For each line "N" on
 //! stdin it logs N events and prints the nanoseconds that took.
 
 use fastrace::collector::{Config, Reporter, SpanRecord};

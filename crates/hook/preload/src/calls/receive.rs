@@ -3,7 +3,7 @@
 
 use crate::calls::socket::moving;
 use crate::connection::Flow;
-use crate::memory::asked::Asked;
+use crate::memory::iovec_snapshot::IovecSnapshot;
 use crate::memory::kernel_copy::{self, Copied};
 use crate::memory::vectors::{Vectors, array, one};
 use crate::record::hook::{DESCRIPTORS, Hook};
@@ -41,14 +41,14 @@ pub fn vectors(
     count: c_int,
     call: impl FnOnce() -> ssize_t,
 ) -> ssize_t {
-    let asked = Cell::new(Asked::Nothing);
+    let snapshot = Cell::new(IovecSnapshot::Nothing);
     let look = |_: &Search<'_>| {
-        asked.set(Asked::of(vectors, usize::try_from(count).unwrap_or(0)));
+        snapshot.set(IovecSnapshot::of(vectors, usize::try_from(count).unwrap_or(0)));
         Outcome::Pass
     };
     moving(symbol, Direction::In, fd, look, call, |search, result| {
         // SAFETY: the call has just written `result` bytes there.
-        unsafe { came(search, &asked.get(), result as usize, 0) }
+        unsafe { came(search, &snapshot.get(), result as usize, 0) }
     })
 }
 
@@ -61,19 +61,19 @@ pub fn message(
     flags: c_int,
     call: impl FnOnce() -> ssize_t,
 ) -> ssize_t {
-    let asked = Cell::new(None);
+    let snapshot = Cell::new(None);
     let look = |_: &Search<'_>| {
-        asked.set(Message::of(message));
+        snapshot.set(Message::of(message));
         Outcome::Pass
     };
     let result = moving(symbol, Direction::In, fd, look, call, |search, result| {
-        let Some(asked) = asked.get() else {
+        let Some(snapshot) = snapshot.get() else {
             search.skipped(result as usize);
             return Outcome::Pass;
         };
         // SAFETY: the call has just filled this message.
         unsafe {
-            let (header, buffers) = asked.filled(message);
+            let (header, buffers) = snapshot.filled(message);
             let outcome = message_came(search, &header, &buffers, result as usize, flags);
             if outcome == Outcome::Block {
                 withhold(&header);
@@ -82,11 +82,11 @@ pub fn message(
         }
     });
     if result == 0
-        && let Some(asked) = asked.get()
+        && let Some(snapshot) = snapshot.get()
     {
         // Descriptors can come without bytes.
         // SAFETY: the call has just filled this message.
-        unsafe { renew(&asked.filled(message).0) };
+        unsafe { renew(&snapshot.filled(message).0) };
     }
     result
 }
@@ -113,7 +113,8 @@ pub fn messages(
             let Some(message) = filled(number) else { continue };
             let (header, length) = (message.msg_hdr, message.msg_len as usize);
             // Copied once the bytes are there: the array of messages can be long.
-            let buffers = if syscall::are_forbidden() { Asked::InPlace } else { Asked::Many };
+            let buffers =
+                if syscall::are_forbidden() { IovecSnapshot::InPlace } else { IovecSnapshot::Many };
             let buffers = buffers(header.msg_iov, header.msg_iovlen);
             // SAFETY: the call has just filled this message.
             if unsafe { message_came(&search, &header, &buffers, length, flags) } == Outcome::Pass {
@@ -143,16 +144,16 @@ pub fn messages(
 struct Message {
     /// `None` where no system call may copy it.
     header: Option<msghdr>,
-    buffers: Asked,
+    buffers: IovecSnapshot,
 }
 
 impl Message {
     fn of(message: *const msghdr) -> Option<Self> {
         if syscall::are_forbidden() {
-            return Some(Self { header: None, buffers: Asked::Nothing });
+            return Some(Self { header: None, buffers: IovecSnapshot::Nothing });
         }
         let header = kernel_copy::value(message)?;
-        let buffers = Asked::of(header.msg_iov, header.msg_iovlen);
+        let buffers = IovecSnapshot::of(header.msg_iov, header.msg_iovlen);
         Some(Self { header: Some(header), buffers })
     }
 
@@ -160,11 +161,11 @@ impl Message {
     ///
     /// # Safety
     /// A call that succeeded has just filled `message`.
-    unsafe fn filled(&self, message: *const msghdr) -> (msghdr, Asked) {
+    unsafe fn filled(&self, message: *const msghdr) -> (msghdr, IovecSnapshot) {
         let Some(header) = self.header else {
             // SAFETY: promised by the caller.
             let header = unsafe { message.read() };
-            return (header, Asked::InPlace(header.msg_iov, header.msg_iovlen));
+            return (header, IovecSnapshot::InPlace(header.msg_iov, header.msg_iovlen));
         };
         let has_control = header.msg_controllen > 0;
         let now = if has_control { kernel_copy::value(message) } else { None };
@@ -182,7 +183,7 @@ fn pass(_: &Search<'_>) -> Outcome {
 unsafe fn message_came(
     search: &Search<'_>,
     message: &msghdr,
-    buffers: &Asked,
+    buffers: &IovecSnapshot,
     length: usize,
     flags: c_int,
 ) -> Outcome {
@@ -209,19 +210,26 @@ unsafe fn withhold(message: &msghdr) {
 /// # Safety
 /// A call that succeeded has moved `length` bytes into these buffers.
 #[inline]
-unsafe fn came(search: &Search<'_>, asked: &Asked, length: usize, flags: c_int) -> Outcome {
-    match asked {
+unsafe fn came(
+    search: &Search<'_>,
+    snapshot: &IovecSnapshot,
+    length: usize,
+    flags: c_int,
+) -> Outcome {
+    match snapshot {
         // SAFETY: promised by the caller.
-        Asked::Few(few, count) => unsafe { came_into(search, &few[..*count], length, flags) },
-        Asked::InPlace(first, count) => {
+        IovecSnapshot::Few(few, count) => unsafe {
+            came_into(search, &few[..*count], length, flags)
+        },
+        IovecSnapshot::InPlace(first, count) => {
             // SAFETY: as above.
             unsafe { came_into(search, array(*first, *count), length, flags) }
         }
-        Asked::Many(first, count) if is_searched(search, flags, length) => {
+        IovecSnapshot::Many(first, count) if is_searched(search, flags, length) => {
             search.passed(Copied::array(*first, *count, length), length)
         }
-        Asked::Many(..) => Outcome::Pass,
-        Asked::Nothing => {
+        IovecSnapshot::Many(..) => Outcome::Pass,
+        IovecSnapshot::Nothing => {
             search.skipped(length);
             Outcome::Pass
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Bytes of the program, and copies of them.
 
-pub mod asked;
 pub mod buffers;
+pub mod iovec_snapshot;
 pub mod kernel_copy;
 pub mod vectors;

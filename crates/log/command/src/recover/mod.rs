@@ -19,7 +19,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tare_command::{Failure, NewFile, Obstacle, ResultExt, regular_file, said, say};
+use tare_command::{Failure, NewFile, ResultExt, SegmentError, regular_file, say};
 use tare_log_file::{
     Block, Clock, Codec, End, Events, Header, How, Item, Kind, Mark, ProcessInfo, Reader, Relation,
 };
@@ -221,9 +221,9 @@ fn segment(path: &Path, source: &File, log_file: &mut LogFile) -> Result<Found, 
     let (copy, pid) = segment_copy::copy(path, source).map_err(|why| refused(&why))?;
     let adopted =
         Producer::adopt(copy, pid, procfs::user(), None, log_file.next_process(), log_file.codec);
-    let mut producer = adopted.map_err(|obstacle| match obstacle {
-        Obstacle::Refused(refusal) => refused(&said(refusal)),
-        Obstacle::Served(_) => refused("it is in use"),
+    let mut producer = adopted.map_err(|error| match error {
+        SegmentError::Refused(_) => refused(&error.to_string()),
+        SegmentError::Served(_) => refused("it is in use"),
     })?;
     producer.silence();
     if pid == 0 {

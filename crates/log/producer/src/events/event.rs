@@ -36,7 +36,7 @@ pub struct Author {
 
 /// What a handler needs to do something with an event.
 #[derive(Clone, Copy)]
-pub struct Scene<'all> {
+pub struct HandlerContext<'all> {
     pub region: &'all Region,
     pub process: &'all Process,
     pub writer: &'all Writer,
@@ -81,7 +81,7 @@ impl<'bytes> Record<'bytes> {
     }
 }
 
-impl Scene<'_> {
+impl HandlerContext<'_> {
     /// The time of an event that comes now.
     pub fn now(&self) -> u64 {
         clock::now(self.process)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Logs what the fast path has left over.
 
-use crate::events::event::{Author, Payload, Scene};
+use crate::events::event::{Author, HandlerContext, Payload};
 use crate::events::handlers;
 use crate::program::threads::undisturbed;
 use crate::segment::attach::attached_or_forked;
@@ -48,20 +48,20 @@ pub fn log_as(
     let table = &process.tables[region.place(writer)];
     let configuration = process.configuration_in(table, id);
     let author = Cell::from_mut(author);
-    let scene = Scene { region, process, writer, id, channel, configuration, author };
+    let context = HandlerContext { region, process, writer, id, channel, configuration, author };
     if writer.is_busy() {
         // Another handler that jumps out of this one would keep the ring for ever; and so it is for
         // each event, once one has jumped out of the fast path.
         undisturbed(|| {
             if let Some(other) = ring_ownership::borrow(region, process, writer) {
-                handlers::handle(Scene { writer: other, ..scene }, payload);
+                handlers::handle(HandlerContext { writer: other, ..context }, payload);
                 ring_ownership::give_back(other);
             } else {
                 no_ring();
             }
         });
     } else {
-        handlers::handle(scene, payload);
+        handlers::handle(context, payload);
     }
     Some(writer)
 }

@@ -17,7 +17,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tare_command::processes::{self, is_readable};
-use tare_command::{Complaints, Failure, ResultExt, said};
+use tare_command::{Failure, ResultExt, SegmentError, UserWarnings};
 use tare_shm::{Refusal, peer};
 
 const ROOT: u32 = 0;
@@ -43,7 +43,7 @@ pub struct Acceptor {
     /// Nobody can be let in.
     is_paused: bool,
     subordinate_ids: SubordinateIds,
-    complaints: Complaints,
+    user_warnings: UserWarnings,
 }
 
 struct Pending {
@@ -84,7 +84,7 @@ impl Acceptor {
             receivers: Receivers::default(),
             is_paused: false,
             subordinate_ids: SubordinateIds::of_this_machine(),
-            complaints: Complaints::default(),
+            user_warnings: UserWarnings::default(),
         })
     }
 
@@ -142,11 +142,11 @@ impl Acceptor {
                     let text = format!(
                         "the segment of process {} is refused: {}",
                         peer.pid,
-                        said(Refusal::NotOurs)
+                        SegmentError::Refused(Refusal::NotOurs)
                     );
-                    self.complain(peer.uid, text);
+                    self.warn(peer.uid, text);
                 }
-                Answer::Refused { peer, .. } => self.complain_of_message(&peer, NOT_UNDERSTOOD),
+                Answer::Refused { peer, .. } => self.warn_of_message(&peer, NOT_UNDERSTOOD),
             }
         }
     }
@@ -162,7 +162,7 @@ impl Acceptor {
     fn delegate(&mut self, connection: UnixStream, peer: &libc::ucred, is_wanted: bool) {
         match self.receivers.take(self.subordinate_ids.of(peer.uid), connection, is_wanted) {
             Ok(new) => new.into_iter().for_each(|fd| drop(self.epoll.add(fd))),
-            Err(error) => self.complain_of_message(peer, error),
+            Err(error) => self.warn_of_message(peer, error),
         }
     }
 
@@ -213,7 +213,7 @@ impl Acceptor {
                 Ok(Some((connection, peer))) => {
                     refuse(&connection);
                     self.close(connection, &peer);
-                    self.complain_of(&peer);
+                    self.warn_of_user(&peer);
                 }
                 // Who says nothing takes nobody else's place.
                 Err(_) if self.evict() => {}
@@ -223,7 +223,7 @@ impl Acceptor {
                             "new programs cannot connect: {error}. Connected programs are still \
                              served"
                         );
-                        self.complaints.say(procfs::user(), text);
+                        self.user_warnings.warn(procfs::user(), text);
                     }
                     return self.pause(true);
                 }
@@ -232,11 +232,11 @@ impl Acceptor {
     }
 
     /// One user has one limit of lines for all subordinate IDs.
-    fn complain(&mut self, user: u32, what: impl Display) {
-        self.complaints.say(self.subordinate_ids.of(user), what);
+    fn warn(&mut self, user: u32, what: impl Display) {
+        self.user_warnings.warn(self.subordinate_ids.of(user), what);
     }
 
-    fn complain_of(&mut self, peer: &libc::ucred) {
+    fn warn_of_user(&mut self, peer: &libc::ucred) {
         let own = procfs::user();
         let expected = if own == ROOT {
             format!("expected user {own}, or a descendant of tare log run")
@@ -248,7 +248,7 @@ impl Acceptor {
             format!("expected user {own}")
         };
         let text = format_args!("process {} of user {} is refused: {expected}", peer.pid, peer.uid);
-        self.complain(peer.uid, text);
+        self.warn(peer.uid, text);
     }
 
     /// The next who has come. Nobody is taken in whose descriptors would find no room.
@@ -284,9 +284,9 @@ impl Acceptor {
         procfs::is_own(peer.uid) || own == ROOT && is_open()
     }
 
-    fn complain_of_message(&mut self, peer: &libc::ucred, error: impl Display) {
+    fn warn_of_message(&mut self, peer: &libc::ucred, error: impl Display) {
         let text = format_args!("process {} could not connect: {error}", peer.pid);
-        self.complain(peer.uid, text);
+        self.warn(peer.uid, text);
     }
 
     /// Who has not said yet what it wants waits.
@@ -312,7 +312,7 @@ impl Acceptor {
             // It has only looked whether we are here.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => None,
             Err(error) => {
-                self.complain_of_message(&peer, error);
+                self.warn_of_message(&peer, error);
                 None
             }
         }

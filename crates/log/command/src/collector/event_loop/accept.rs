@@ -10,7 +10,7 @@ use crate::procfs;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
-use tare_command::{Obstacle, said, say};
+use tare_command::{SegmentError, say};
 use tare_log_segment::Identity;
 use tare_shm::{Refusal, syscall};
 
@@ -37,7 +37,7 @@ impl Collector {
                         "process {pid} of user {user} is refused: its user reached the limit of \
                          {what}"
                     );
-                    self.complaints.say(user, text);
+                    self.user_warnings.warn(user, text);
                 }
             }
         }
@@ -69,7 +69,7 @@ impl Collector {
                 self.close(descriptor, user);
                 request::refuse(&connection);
                 let text = format_args!("process {pid} could not connect: {NOT_UNDERSTOOD}");
-                self.complaints.say(user, text);
+                self.user_warnings.warn(user, text);
             }
         }
         false
@@ -88,7 +88,7 @@ impl Collector {
         if self.log_file.identity() == Some(identity)
             && let Err(reason) = self.log_file.claim()
         {
-            self.complaints.say(user, reason);
+            self.user_warnings.warn(user, reason);
         }
     }
 
@@ -119,7 +119,7 @@ impl Collector {
             let text = format_args!(
                 "process {pid} sent the events file instead of its shared memory; it is refused"
             );
-            self.complaints.say(user, text);
+            self.user_warnings.warn(user, text);
             return false;
         }
         // One that was found as unserved while it was about to connect.
@@ -152,9 +152,9 @@ impl Collector {
                 }
                 true
             }
-            Err(obstacle) => {
+            Err(error) => {
                 second.iter().for_each(request::refuse);
-                self.complaints.say(user, reason(pid, obstacle));
+                self.user_warnings.warn(user, reason(pid, error));
                 false
             }
         }
@@ -196,21 +196,21 @@ impl Collector {
 }
 
 /// Why a segment is not served.
-fn reason(pid: u32, obstacle: Obstacle) -> String {
-    match obstacle {
-        Obstacle::Served(0) => format!("process {pid} is served by another collector"),
-        Obstacle::Served(other) => format!(
+fn reason(pid: u32, error: SegmentError) -> String {
+    match error {
+        SegmentError::Served(0) => format!("process {pid} is served by another collector"),
+        SegmentError::Served(other) => format!(
             "process {pid} is served by another collector (process \
                                             {other})"
         ),
-        Obstacle::Refused(Refusal::OtherVersion(_)) => {
+        SegmentError::Refused(Refusal::OtherVersion(_)) => {
             format!(
                 "process {pid} is refused: it uses another version of libtare_log than this \
                      collector"
             )
         }
-        Obstacle::Refused(refusal) => {
-            format!("the shared memory of process {pid} is refused: {}", said(refusal))
+        SegmentError::Refused(_) => {
+            format!("the shared memory of process {pid} is refused: {error}")
         }
     }
 }

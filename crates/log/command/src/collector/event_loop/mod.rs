@@ -23,7 +23,7 @@ use std::io;
 use std::mem;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use tare_command::{Complaints, CostsFile, Failure, say};
+use tare_command::{CostsFile, Failure, UserWarnings, say};
 use tare_log_file::How;
 use tare_tables::Vacant;
 
@@ -68,7 +68,7 @@ pub struct Collector {
     log_file: LogFile,
     compressor: Compressor,
     rules: RulesFile,
-    complaints: Complaints,
+    user_warnings: UserWarnings,
     producers: Vec<Producer>,
     /// Programs that wait because their users have spent their shares of the turn.
     clients: VecDeque<Client>,
@@ -108,7 +108,7 @@ impl Collector {
             log_file,
             compressor,
             rules,
-            complaints: Complaints::default(),
+            user_warnings: UserWarnings::default(),
             producers: Vec::new(),
             clients: VecDeque::new(),
             search: None,
@@ -318,7 +318,7 @@ impl Collector {
                     "process {pid} of user {user} gets no further rings: its user reached the \
                      limit of {what}"
                 );
-                self.complaints.say(user, text);
+                self.user_warnings.warn(user, text);
                 false
             }
         }
@@ -354,7 +354,7 @@ impl Collector {
                  {names} of them are left out until there is room",
                 name_quota::MOST >> 20
             );
-            self.complaints.say(user, text);
+            self.user_warnings.warn(user, text);
         }
         written
     }

@@ -29,7 +29,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 use tare_clock::Source;
-use tare_command::{Obstacle, processes};
+use tare_command::{SegmentError, processes};
 use tare_log_file::{Boot, Clock, Codec, Codecs};
 use tare_log_segment::layout::{self, KIND, MOST_RINGS, Process, RingHead, VERSION};
 use tare_log_segment::{Channel, ChannelId, Configuration, Identity};
@@ -132,7 +132,7 @@ impl Producer {
         connection: Option<UnixStream>,
         number: u32,
         codec: Codec,
-    ) -> Result<Self, Obstacle> {
+    ) -> Result<Self, SegmentError> {
         let raw = fd.as_raw_fd();
         let mapped = size_of::<Process>();
         let segment = Segment::open_begun(raw, KIND, VERSION, Access::ReadWrite, mapped)?;
@@ -379,13 +379,13 @@ impl Producer {
 }
 
 /// Takes the lock of a segment; what it has, and the words of a ring.
-fn serve(segment: &Segment, fd: RawFd) -> Result<(&'static Process, usize), Obstacle> {
+fn serve(segment: &Segment, fd: RawFd) -> Result<(&'static Process, usize), SegmentError> {
     // SAFETY: atomics only.
     let process: &'static Process = unsafe { segment.at(0) }.ok_or(Refusal::TooSmall)?;
     let ring_words = layout::checked_ring_words(process.ring_words.load(Relaxed))?;
     match service::serve(fd)? {
         None => Ok((process, ring_words)),
-        Some(other) => Err(Obstacle::Served(other)),
+        Some(other) => Err(SegmentError::Served(other)),
     }
 }
 

@@ -52,17 +52,17 @@ impl Listener {
             }
         };
         let fd = socket.as_raw_fd();
-        let fox = Arc::new(RoundTripEnd::new(id, is, event_clock, socket, listener.clone()));
-        round_trips.entry(fd).or_default().push(fox.clone());
-        Ok(fox)
+        let trip_end = Arc::new(RoundTripEnd::new(id, is, event_clock, socket, listener.clone()));
+        round_trips.entry(fd).or_default().push(trip_end.clone());
+        Ok(trip_end)
     }
 
     /// Nothing comes to it any more.
-    pub fn end(&self, fox: &Arc<RoundTripEnd>) {
+    pub fn end(&self, trip_end: &Arc<RoundTripEnd>) {
         let mut round_trips = self.round_trips();
-        let fd = fox.socket.as_raw_fd();
+        let fd = trip_end.socket.as_raw_fd();
         let Some(sharing) = round_trips.get_mut(&fd) else { return };
-        sharing.retain(|other| !Arc::ptr_eq(other, fox));
+        sharing.retain(|other| !Arc::ptr_eq(other, trip_end));
         if sharing.is_empty() {
             round_trips.remove(&fd);
             // Closing it is not enough: the program has it, too.
@@ -81,8 +81,8 @@ impl Listener {
             let now_ns = Source::Monotonic.now();
             let round_trips = self.round_trips();
             for Ready { fd, is_shut } in ready {
-                if let Some(fox) = round_trips.get(&fd).and_then(|all| all.first()) {
-                    fox.take(now_ns);
+                if let Some(trip_end) = round_trips.get(&fd).and_then(|all| all.first()) {
+                    trip_end.take(now_ns);
                 }
                 // Its program has shut it down, and it would be ready for ever.
                 if is_shut {
@@ -98,7 +98,9 @@ fn shared(round_trips: &BySocket, is: Configuration) -> Option<Arc<UdpSocket>> {
     let start = |of: Configuration| (of.handler == Handler::FoxStart).then(|| address(of));
     let own = start(is)?;
     let mut others = round_trips.values().flatten();
-    others.find(|fox| start(fox.configuration) == Some(own)).map(|fox| fox.socket.clone())
+    others
+        .find(|trip_end| start(trip_end.configuration) == Some(own))
+        .map(|trip_end| trip_end.socket.clone())
 }
 
 fn open(is: Configuration) -> io::Result<UdpSocket> {

@@ -74,7 +74,7 @@ impl RoundTrips {
         is: Configuration,
         event_clock: EventClock,
     ) {
-        if self.all.iter().any(|fox| fox.id == id && fox.configuration == is) {
+        if self.all.iter().any(|trip_end| trip_end.id == id && trip_end.configuration == is) {
             return;
         }
         // Before the address is used again.
@@ -94,10 +94,10 @@ impl RoundTrips {
         let begun = Listener::start(id, is, event_clock);
         tell_change(is, begun.as_ref().err());
         match begun {
-            Ok(fox) => {
-                let lent = fox.identity().filter(|_| is.handler == Handler::FoxEnd);
+            Ok(trip_end) => {
+                let lent = trip_end.identity().filter(|_| is.handler == Handler::FoxEnd);
                 process.channels[usize::from(id)].lend(lent);
-                self.all.push(fox);
+                self.all.push(trip_end);
             }
             Err(_) => self.refused.push((id, is)),
         }
@@ -117,31 +117,34 @@ impl RoundTrips {
 
     /// Nothing is asked or answered for the channel.
     pub fn forget(&mut self, process: &Process, id: ChannelId) {
-        self.all.iter().filter(|fox| fox.id == id).for_each(|fox| fox.listener.end(fox));
-        self.all.retain(|fox| fox.id != id);
+        self.all
+            .iter()
+            .filter(|trip_end| trip_end.id == id)
+            .for_each(|trip_end| trip_end.listener.end(trip_end));
+        self.all.retain(|trip_end| trip_end.id != id);
         self.refused.retain(|(refused, _)| *refused != id);
         process.channels[usize::from(id)].lend(None);
     }
 
     /// The socket that a program asks for.
     pub fn socket(&self, what: Identity) -> Option<BorrowedFd<'_>> {
-        let fox = self.all.iter().find(|fox| fox.identity() == Some(what))?;
-        Some(fox.socket.as_fd())
+        let trip_end = self.all.iter().find(|trip_end| trip_end.identity() == Some(what))?;
+        Some(trip_end.socket.as_fd())
     }
 
     /// Appends to `words` what has come; says how many answers those are, by channel. They count,
     /// and are here no longer, once the words are in the file, see `acknowledge`.
     pub fn read(&self, words: &mut Vec<u64>) -> Vec<(ChannelId, usize)> {
-        let read = self.all.iter().map(|fox| {
-            let got = fox.received();
+        let read = self.all.iter().map(|trip_end| {
+            let got = trip_end.received();
             for Arrival { ticks, number } in &got.seen {
                 words.push(*ticks);
-                match short_tag(fox.id | ANSWERS, *number) {
+                match short_tag(trip_end.id | ANSWERS, *number) {
                     Some(tag) => words.push(tag),
-                    None => words.extend([number_tag(fox.id | ANSWERS), *number as u64, 0]),
+                    None => words.extend([number_tag(trip_end.id | ANSWERS), *number as u64, 0]),
                 }
             }
-            (fox.id, got.seen.len())
+            (trip_end.id, got.seen.len())
         });
         read.filter(|(_, count)| *count > 0).collect()
     }
@@ -149,9 +152,9 @@ impl RoundTrips {
     /// The answers are in the file.
     pub fn acknowledge(&self, process: &Process, told: &[(ChannelId, usize)]) {
         for (id, count) in told {
-            let fox = self.all.iter().find(|fox| fox.id == *id);
-            if let Some(fox) = fox {
-                fox.received().seen.drain(..count);
+            let trip_end = self.all.iter().find(|trip_end| trip_end.id == *id);
+            if let Some(trip_end) = trip_end {
+                trip_end.received().seen.drain(..count);
             }
             process.channels[usize::from(*id)].answered.fetch_add(*count as u64, Relaxed);
         }
@@ -159,14 +162,14 @@ impl RoundTrips {
 
     /// Nobody asks or answers here any more; what has come is still to be read.
     pub fn end(&mut self) {
-        self.all.iter().for_each(|fox| fox.listener.end(fox));
+        self.all.iter().for_each(|trip_end| trip_end.listener.end(trip_end));
         self.refused.clear();
     }
 
     /// How long answers to what was asked may still come; `None` where there are all.
     pub fn patience(&self, process: &Process) -> Option<Duration> {
-        let open = self.all.iter().filter(|fox| unanswered(process, fox.id) > 0);
-        open.map(|fox| timeout(fox.configuration)).max()
+        let open = self.all.iter().filter(|trip_end| unanswered(process, trip_end.id) > 0);
+        open.map(|trip_end| timeout(trip_end.configuration)).max()
     }
 }
 
