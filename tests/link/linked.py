@@ -2,9 +2,11 @@
 """Programs under tare-link, and what it counted."""
 
 import json
+import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from tests.waiting import SECONDS
 
@@ -43,6 +45,8 @@ class Linked:
     output: str
     errors: str
     counts: dict[str, int]
+    reasons: dict[str, dict[str, int]]
+    """Why connections stayed TCP, left, and were downgraded: counts by codes."""
 
     @property
     def share(self) -> float:
@@ -68,15 +72,21 @@ def assert_carried(counts: Mapping[str, int], links: int | None = None, tcp: int
     assert share(counts, tcp) >= SHARE, counts
 
 
-def run(*command: str, eager: bool = True) -> Linked:
+def run(
+    *command: str, eager: bool = True, options: Sequence[str] = (), log: Path | None = None
+) -> Linked:
     """Runs a program to its end."""
-    return ended(start(*command, eager=eager))
+    return ended(start(*command, eager=eager, options=options, log=log))
 
 
-def start(*command: str, eager: bool = True) -> subprocess.Popen[str]:
-    options = ["--eager"] if eager else []
+def start(
+    *command: str, eager: bool = True, options: Sequence[str] = (), log: Path | None = None
+) -> subprocess.Popen[str]:
+    """Starts a program; `log` gets what becomes of each connection."""
+    options = [*options, "--eager"] if eager else options
     return subprocess.Popen(
         [LINK, *options, "--json", "--", *command],
+        env={**os.environ, "TARE_LINK_LOG": str(log)} if log else None,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -86,4 +96,8 @@ def start(*command: str, eager: bool = True) -> subprocess.Popen[str]:
 def ended(process: subprocess.Popen[str]) -> Linked:
     output, errors = process.communicate(timeout=SECONDS)
     *lines, last = errors.splitlines()
-    return Linked(process.returncode, output, "\n".join(lines), json.loads(last))
+    counts = json.loads(last)
+    reasons = {key: counts.pop(f"{key}_because") for key in ("stayed_tcp", "left", "downgraded")}
+    assert sum(reasons["left"].values()) == counts["left"]
+    assert sum(reasons["downgraded"].values()) == counts["downgrades"]
+    return Linked(process.returncode, output, "\n".join(lines), counts, reasons)

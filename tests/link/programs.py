@@ -14,6 +14,8 @@ import pytest
 from tests.link import linked
 from tests.waiting import SECONDS, wait_for
 
+from tare.lab.environments import ports
+
 PYTHON = "/usr/bin/python3"
 NGINX = """
 daemon off; master_process off; pid FOLDER/pid; error_log stderr;
@@ -28,9 +30,8 @@ http {
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-    return port
+    """A port that the kernel gives to no other test while the server starts."""
+    return ports.free_port("127.0.0.1")
 
 
 @contextmanager
@@ -67,12 +68,12 @@ def ran(*command: str, is_linked: bool = True, eager: bool = False) -> tuple[str
     """What a client prints, which succeeds and warns of nothing, and what it counted."""
     if is_linked:
         run = linked.run(*command, eager=eager)
-        assert (run.code, run.errors) == (0, "")
+        assert (run.code, run.errors) == (0, ""), run
         return run.output, run.counts
     done = subprocess.run(
         command, check=False, capture_output=True, text=True, timeout=SECONDS, errors="replace"
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (0, ""), done
     return done.stdout, {}
 
 

@@ -4,12 +4,16 @@ without a link."""
 
 import hashlib
 import re
+import shutil
+import subprocess
 from collections.abc import Collection, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from tests.link import linked
-from tests.link.programs import PYTHON, free_port, nginx, ran, serving
+from tests.link.programs import PYTHON, find_envoy, free_port, nginx, ran, serving
+from tests.waiting import SECONDS
 
 ENDS = pytest.mark.parametrize(
     "ends", [("server", "client"), ("server",), ("client",)], ids=["both", "server", "client"]
@@ -138,6 +142,47 @@ static_resources:
 """
 
 
+@pytest.mark.parametrize(
+    "programs",
+    [
+        ("nginx", "envoy", "curl"),
+        ("nginx", "envoy"),
+        ("envoy", "curl"),
+        ("nginx", "curl"),
+        ("envoy",),
+    ],
+    ids=" ".join,
+)
+def test_envoy_in_front_of_nginx(programs: Collection[str], tmp_path: Path) -> None:
+    envoy = find_envoy()
+    port, upstream = free_port(), free_port()
+    body = bytes(range(250)) * 40
+    server = nginx(tmp_path, upstream, {"file": body})
+    configuration = tmp_path / "envoy.yaml"
+    configuration.write_text(ENVOY.replace("PORT", str(port)).replace("UPSTREAM", str(upstream)))
+    proxy = (envoy, "-c", str(configuration), "--concurrency", "1", "--use-dynamic-base-id")
+    got = [tmp_path / f"got{number}" for number in range(100)]
+    words = [word for file in got for word in (f"http://127.0.0.1:{port}/file", "-o", str(file))]
+    with ExitStack() as stack:
+        behind = stack.enter_context(serving(*server, port=upstream, is_linked="nginx" in programs))
+        between = stack.enter_context(
+            serving(*proxy, "--log-level", "error", port=port, is_linked="envoy" in programs)
+        )
+        _, client = ran("curl", "-sS", "--fail", *words, is_linked="curl" in programs)
+    assert all(file.read_bytes() == body for file in got)
+    before, after = ({leg, "envoy"} <= {*programs} for leg in ("curl", "nginx"))
+    for end, links in (
+        (client, before),
+        (counts(between), before + after),
+        (counts(behind), after),
+    ):
+        if links:
+            linked.assert_carried(end, links)
+        elif end:
+            assert end["links"] == 0
+        assert not end or end["reset"] == end["refused"] == 0
+
+
 HTTP = """
 import sys
 from http.server import HTTPServer, BaseHTTPRequestHandler
@@ -217,11 +262,38 @@ import socket, sys
 with socket.create_server(("127.0.0.1", int(sys.argv[1]))) as listener:
     while True:
         connection, _ = listener.accept()
-        with connection:
+        with connection, connection.makefile("rb") as received:
             connection.sendall(b"a line before the version\\r\\nSSH-2.0-test\\r\\n")
-            if connection.recv(4, socket.MSG_WAITALL):
+            if received.readline():
+                received.read(int.from_bytes(received.read(4), "big"))
                 connection.sendall(b"no key exchange")
+                received.read()
 """
+
+
+@pytest.mark.parametrize("is_linked", [True, False], ids=["both", "client"])
+def test_ssh_does_the_same_as_without_a_link(is_linked: bool, tmp_path: Path) -> None:
+    if shutil.which("ssh") is None:
+        pytest.skip("ssh is not installed")
+    port = free_port()
+    own = ["-F", "none", "-o", f"UserKnownHostsFile={tmp_path}/known", "-o", "BatchMode=yes"]
+    connect = ("ssh", *own, "-p", str(port), "127.0.0.1", "true")
+    with serving(PYTHON, "-c", NO_SSH, str(port), port=port, is_linked=is_linked) as counted:
+        # Both ends send twice before the server ends the connection: it is linked.
+        for command, links in ((("ssh", "-V"), 0), (connect, int(is_linked))):
+            plain = subprocess.run(
+                command, check=False, capture_output=True, text=True, timeout=SECONDS
+            )
+            run = linked.run(*command, eager=False)
+            assert (run.code, run.output) == (plain.returncode, plain.stdout)
+            # What it prints of bytes that are no message depends on its random numbers.
+            if "-V" in command:
+                assert run.errors == plain.stderr.rstrip()
+            assert run.errors
+            assert plain.stderr
+            assert (run.counts["links"], run.counts["reset"]) == (links, 0)
+    if is_linked:
+        assert (counts(counted)["links"], counts(counted)["reset"]) == (1, 0)
 
 
 def test_peer_that_is_killed_leaves_every_byte_behind() -> None:

@@ -3,6 +3,7 @@
 
 import json
 import subprocess
+from typing import Any
 
 from tests.in_process import tare
 from tests.link.linked import LINK
@@ -39,11 +40,12 @@ def test_links_are_listed_with_what_they_carried() -> None:
     assert process.stdin is not None
     assert process.stdout is not None
 
-    def listed() -> dict[str, dict[str, int | str]]:
+    def listed() -> dict[str, dict[str, Any]]:
         done = subprocess.run([LINK, "ps", "--json"], check=True, capture_output=True, text=True)
         (run,) = (run for run in json.loads(done.stdout)["runs"] if run["pid"] == process.pid)
         assert run["command"].startswith("/usr/bin/python3 -c")
         assert run["counts"]["links"] == 2
+        assert run["counts"]["stayed_tcp_because"] == {}
         return {link["local"]: link for link in run["links"]}
 
     def goes_on() -> None:
@@ -75,8 +77,15 @@ def test_links_are_listed_with_what_they_carried() -> None:
 
         goes_on()
         links = listed()
-        assert links[far]["state"] == "TCP: this end needs it"
-        assert links[near]["state"] == "TCP: the other end needs it"
+        code = "socket_option"
+        why = "a socket option that is not supported"
+        assert links[far]["state"] == f"TCP for good, by this end: {why}"
+        assert links[near]["state"] == f"TCP for good, by the other end: {why}"
+        assert (links[far]["left_because"], links[far]["other_end_left_because"]) == (code, None)
+        assert (links[near]["left_because"], links[near]["other_end_left_because"]) == (None, code)
+        assert links[near]["downgraded_because"] == links[far]["downgraded_because"] == code
+        table = subprocess.run([LINK, "ps"], check=True, capture_output=True, text=True).stdout
+        assert f"1 connections that went back to TCP for good {why}" in " ".join(table.split())
         goes_on()
         assert listed().keys() == {far}
         process.stdin.close()

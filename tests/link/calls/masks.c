@@ -76,7 +76,7 @@ static void masks_let_a_signal_in(const char *way) {
     close(set);
 }
 
-/* for good: EPOLLONESHOT */
+/* ring: EPOLLONESHOT */
 static void sets_that_report_once(void) {
     struct epoll_event event = {EPOLLIN | EPOLLONESHOT, {.u64 = 5}}, got;
     char text[8] = {0};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The links of all running programs of this user.
 
+use crate::stats;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 use std::io::ErrorKind;
@@ -9,7 +10,8 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::process::ExitCode;
 use tare_command::{Failure, processes, segments, terminal};
-use tare_link_segment::{COUNTERS, Counter, Endpoint, Listed, Statistics, Totals, VERSION, totals};
+use tare_link_segment::{COUNTERS, Counter, Endpoint, Listed, Reason, Statistics, Totals};
+use tare_link_segment::{VERSION, totals};
 use tare_shm::{Access, Segment, peer, syscall};
 
 /// The programs that one tare-link started.
@@ -18,6 +20,9 @@ struct Run {
     pid: u32,
     command: String,
     counts: Vec<(&'static str, u64)>,
+    /// What happened how often, and why.
+    reasons: Vec<(&'static str, Reason, u64)>,
+    reasons_json: Map<String, Value>,
     links: Vec<Row>,
 }
 
@@ -64,12 +69,23 @@ impl Run {
             Counter::ALL.iter().map(|counter| (counter.name(), statistics.get(*counter))).collect();
         let mut links: Vec<_> = statistics.listing().all().filter_map(Row::read).collect();
         links.sort_by_key(|row| (row.link.process, row.link.ends[0].port, row.link.ends[1].port));
-        Self { pid, command: command(pid), counts, links }
+        let reasons = stats::why(statistics).into_iter().flat_map(|(_, title, reasons)| {
+            reasons.all().map(move |(reason, count)| (title, reason, count))
+        });
+        Self {
+            pid,
+            command: command(pid),
+            counts,
+            reasons: reasons.collect(),
+            reasons_json: stats::reasons_as_json(statistics).collect(),
+            links,
+        }
     }
 
     fn to_json(&self) -> Value {
-        let counts: Map<_, _> =
+        let mut counts: Map<_, _> =
             self.counts.iter().map(|(name, count)| ((*name).to_owned(), (*count).into())).collect();
+        counts.extend(self.reasons_json.clone());
         let links: Vec<_> = self.links.iter().map(Row::to_json).collect();
         json!({"pid": self.pid, "command": self.command, "counts": counts, "links": links})
     }
@@ -110,20 +126,21 @@ impl Row {
     }
 
     /// How bytes that are sent now are carried, and why.
-    fn state(&self) -> &'static str {
+    fn state(&self) -> String {
         let Some([sent, received]) = &self.totals else {
-            return "unknown: another user's program, or one that this user may not trace (ptrace(2))";
+            return "unknown: another user's program, or one that this user may not trace (ptrace(2))"
+                .to_owned();
         };
-        if received.is_left {
-            "TCP: this end needs it"
-        } else if sent.is_left {
-            "TCP: the other end needs it"
+        let downgraded = sent.downgraded.map(Reason::text);
+        if let Some(reason) = received.left {
+            format!("TCP for good, by this end: {}", reason.text())
+        } else if let Some(reason) = sent.left {
+            format!("TCP for good, by the other end: {}", reason.text())
         } else if sent.upgrades > sent.downgrades {
-            "shared memory"
-        } else if sent.downgrades > 0 {
-            "TCP: the ring was full"
+            let before = downgraded.map(|text| format!(" (before, TCP: {text})"));
+            format!("shared memory{}", before.unwrap_or_default())
         } else {
-            "TCP: nothing sent yet"
+            format!("TCP: {}", downgraded.unwrap_or("nothing sent yet"))
         }
     }
 
@@ -146,6 +163,9 @@ impl Row {
             "spins": sent.map(|sent| sent.spins),
             "upgrades": sent.map(|sent| sent.upgrades),
             "downgrades": sent.map(|sent| sent.downgrades),
+            "downgraded_because": code(sent.and_then(|sent| sent.downgraded)),
+            "left_because": code(received.and_then(|received| received.left)),
+            "other_end_left_because": code(sent.and_then(|sent| sent.left)),
         })
     }
 
@@ -164,9 +184,13 @@ impl Row {
                 format!("{}/{}", sent.upgrades, sent.downgrades),
             ]),
         }
-        cells.push(self.state().to_owned());
+        cells.push(self.state());
         cells
     }
+}
+
+fn code(reason: Option<Reason>) -> Option<&'static str> {
+    reason.map(Reason::code)
 }
 
 fn shown(end: Endpoint) -> SocketAddr {
@@ -200,7 +224,19 @@ fn table(runs: &[Run]) -> String {
     ];
     let mut second = vec![head.map(str::to_owned).to_vec()];
     second.extend(runs.iter().flat_map(|run| &run.links).map(Row::cells));
-    format!("{}\n{}", aligned(&first), aligned(&second))
+    let head = ["RUN", "TIMES", "WHAT", "WHY"].map(str::to_owned).to_vec();
+    let mut third = vec![head];
+    for run in runs {
+        third.extend(run.reasons.iter().map(|(what, reason, count)| {
+            vec![
+                run.pid.to_string(),
+                count.to_string(),
+                (*what).to_owned(),
+                reason.text().to_owned(),
+            ]
+        }));
+    }
+    format!("{}\n{}\n{}", aligned(&first), aligned(&second), aligned(&third))
 }
 
 /// Columns of numbers to the right, the last one as it is.

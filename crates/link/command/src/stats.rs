@@ -3,7 +3,7 @@ use serde_json::{Map, Value};
 use std::io;
 use std::process::ExitCode;
 use tare_command::Failure;
-use tare_link_segment::{Counter, Statistics};
+use tare_link_segment::{Counter, Reasons, Statistics};
 use tare_tables::{COSTS, Cell, Vacant};
 
 /// The columns of the table `costs` that are written.
@@ -33,8 +33,9 @@ pub fn schema(as_json: bool) -> Result<ExitCode, Failure> {
 pub fn text(statistics: &Statistics, as_json: bool) -> String {
     let counts = Counter::ALL.iter().map(|counter| (counter.name(), statistics.get(*counter)));
     if as_json {
-        let object: Map<String, Value> =
+        let mut object: Map<String, Value> =
             counts.map(|(name, count)| (name.to_owned(), count.into())).collect();
+        object.extend(reasons_as_json(statistics));
         return format!("{}\n", Value::Object(object));
     }
     let mut text = String::from("all programs of this run:\n");
@@ -45,7 +46,32 @@ pub fn text(statistics: &Statistics, as_json: bool) -> String {
         text.push_str(line.trim_end());
         text.push('\n');
     }
+    for (_, title, reasons) in why(statistics) {
+        let mut title = Some(title);
+        for (reason, count) in reasons.all() {
+            title.take().into_iter().for_each(|title| text.push_str(&format!("{title}:\n")));
+            text.push_str(&format!("{count:>15}  {}\n", reason.text()));
+        }
+    }
     text
+}
+
+/// What was counted by reasons: its key, its title, and the counts.
+pub fn why(statistics: &Statistics) -> [(&'static str, &'static str, &Reasons); 3] {
+    [
+        ("stayed_tcp_because", "connections that stayed TCP", &statistics.stayed),
+        ("left_because", "connections that went back to TCP for good", &statistics.left),
+        ("downgraded_because", "changes from shared memory to TCP", &statistics.downgraded),
+    ]
+}
+
+/// An object of counts for each kind, by the codes of the reasons that occurred.
+pub fn reasons_as_json(statistics: &Statistics) -> impl Iterator<Item = (String, Value)> {
+    why(statistics).into_iter().map(|(key, _, reasons)| {
+        let counts: Map<_, _> =
+            reasons.all().map(|(reason, count)| (reason.code().to_owned(), count.into())).collect();
+        (key.to_owned(), counts.into())
+    })
 }
 
 fn meaning(counter: &str) -> &'static str {

@@ -5,6 +5,8 @@ use core::sync::atomic::{AtomicU32, AtomicU64, fence};
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU32, AtomicU64, fence};
 
+#[cfg(not(loom))]
+use crate::Reason;
 use crate::{Bell, Lock};
 
 mod receiver;
@@ -73,6 +75,9 @@ struct Sender {
     /// Bytes that were taken back and that TCP has not accepted yet, from a place of the ring on.
     backlog_at: AtomicU64,
     backlog: AtomicU64,
+    /// Why it last changed from the ring to TCP, 0 if it did not.
+    #[cfg(not(loom))]
+    downgraded: AtomicU32,
 }
 
 /// What the sender tells the receiver.
@@ -118,6 +123,9 @@ struct Received {
     /// Not 0: the receiver limits its address space, so the ring does not grow.
     is_small: AtomicU32,
     bell: Bell,
+    /// Why the receiver wants TCP for good, 0 if it does not.
+    #[cfg(not(loom))]
+    left: AtomicU32,
 }
 
 /// What a direction has counted.
@@ -134,8 +142,10 @@ pub struct Totals {
     pub wakes: u64,
     pub upgrades: u64,
     pub downgrades: u64,
-    /// Whether the receiver wants TCP for good.
-    pub is_left: bool,
+    /// Why the receiver wants TCP for good, if it does.
+    pub left: Option<Reason>,
+    /// Why the stream last changed from the ring to TCP.
+    pub downgraded: Option<Reason>,
 }
 
 #[cfg(not(loom))]
@@ -155,8 +165,24 @@ impl Direction {
             wakes: self.received.bell.rings(),
             upgrades: changes.div_ceil(2),
             downgrades: changes / 2,
-            is_left: self.is_left(),
+            left: self.is_left().then(|| self.left_because()),
+            downgraded: (changes > 1).then(|| Reason::of(self.sender.downgraded.load(Relaxed))),
         }
+    }
+
+    /// Before the receiver leaves. The first reason stays.
+    pub fn leaves_because(&self, reason: Reason) {
+        let _ = self.received.left.compare_exchange(0, reason as u32, Relaxed, Relaxed);
+    }
+
+    /// Why the receiver wants TCP for good.
+    pub fn left_because(&self) -> Reason {
+        Reason::of(self.received.left.load(Relaxed))
+    }
+
+    /// With a change from the ring to TCP.
+    pub fn downgrades_because(&self, reason: Reason) {
+        self.sender.downgraded.store(reason as u32, Relaxed);
     }
 }
 

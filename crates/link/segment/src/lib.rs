@@ -16,6 +16,8 @@ mod layout;
 mod listing;
 mod lock;
 #[cfg(not(loom))]
+mod reason;
+#[cfg(not(loom))]
 mod statistics;
 mod users;
 
@@ -29,6 +31,8 @@ pub use layout::{End, Link, SERVICES, Shared, VERSION};
 #[cfg(not(loom))]
 pub use listing::{COUNTERS, Listed, Listing, totals};
 pub use lock::{Lock, Taken};
+#[cfg(not(loom))]
+pub use reason::{Reason, Reasons};
 #[cfg(not(loom))]
 pub use statistics::{Counter, Handover, LOG_VARIABLE, Statistics, VARIABLE};
 pub use users::Users;

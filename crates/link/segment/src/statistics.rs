@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::{Choice, Listing};
+use crate::{Choice, Listing, Reasons};
 use core::ffi::CStr;
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -19,6 +19,11 @@ pub struct Statistics {
     lanes: [Lane; LANES],
     choice: Choice,
     listing: Listing,
+    /// Why connections stayed TCP, were taken back to it for good by their own program, and why
+    /// streams changed from the ring to TCP.
+    pub stayed: Reasons,
+    pub left: Reasons,
+    pub downgraded: Reasons,
 }
 
 /// Threads count in different lanes, so that they do not wait for each other's lines of the cache.

@@ -4,13 +4,14 @@
 use crate::calls::dispatch::{change_flags, leave};
 use crate::descriptors::reserved_descriptors;
 use crate::epoll::epoll_sets;
-use crate::lifecycle::closing;
+use crate::lifecycle::{closing, connection_log};
 use crate::state::connection::Stage;
 use crate::state::{self, DESCRIPTORS};
 use crate::stream::buffers;
 use core::sync::atomic::Ordering::Relaxed;
 use tare_interpose::real;
 use tare_interpose::types::*;
+use tare_link_segment::Reason;
 use tare_shm::syscall;
 
 /// A child of vfork that duplicates a connection will start another program with it.
@@ -18,7 +19,7 @@ fn leave_for_child(fd: c_int) {
     if state::tracked(fd).is_none()
         && let Some((connection, _)) = state::known(fd)
     {
-        closing::give_up(fd, connection);
+        closing::give_up(fd, connection, Reason::Spawn);
     }
 }
 
@@ -58,7 +59,7 @@ fn duplicated(old: c_int, new: c_int) {
         real::set_errno(errno);
     }
     if is_of_stdio(new) {
-        leave(new);
+        leave(new, Reason::Stdio);
     }
 }
 
@@ -97,7 +98,7 @@ pub fn control(
         libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => duplicate(fd, call),
         // The kernel sends signals for bytes of TCP alone.
         libc::F_SETFL if argument.addr() as c_int & libc::O_ASYNC != 0 => {
-            leave(fd);
+            leave(fd, Reason::Signals);
             call()
         }
         libc::F_SETFL => change_flags(fd, call),
@@ -110,13 +111,15 @@ pub fn connect(fd: c_int, address: *const sockaddr, call: impl FnOnce() -> c_int
     // To no address at all: the connection ends, if there is one.
     let is_none = |to: sockaddr| c_int::from(to.sa_family) == libc::AF_UNSPEC;
     if connection.stage() != Stage::New && buffers::read_value(address).is_some_and(is_none) {
-        closing::give_up(fd, connection);
+        closing::give_up(fd, connection, Reason::Disconnected);
         return call();
     }
     let result = call();
     let begins = result == 0 || matches!(real::errno(), libc::EINPROGRESS | libc::EINTR);
     if begins && connection.stage() == Stage::New {
         connection.forks.store(state::forks(), Relaxed);
+    } else if begins {
+        closing::connected(fd, connection);
     }
     result
 }
@@ -125,7 +128,7 @@ pub fn opened(fd: c_int, domain: c_int, kind: c_int) {
     if fd >= 0 && state::statistics().is_some() {
         DESCRIPTORS.opened(fd, domain, kind);
         if is_of_stdio(fd) {
-            leave(fd);
+            leave(fd, Reason::Stdio);
         }
     }
 }
@@ -140,7 +143,7 @@ pub fn accepted(fd: c_int, listener: c_int) -> c_int {
         }
         inherit(fd, listener);
         if is_of_stdio(fd) {
-            leave(fd);
+            leave(fd, Reason::Stdio);
         }
     }
     fd
@@ -154,6 +157,7 @@ fn inherit(fd: c_int, listener: c_int) {
     {
         connection.is_special.store(1, Relaxed);
         connection.set_stage(Stage::Never);
+        connection_log::stays(fd, Reason::SocketOption);
     }
 }
 

@@ -14,6 +14,7 @@ use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::Relaxed;
 use tare_interpose::real;
 use tare_interpose::types::*;
+use tare_link_segment::Reason;
 use tare_shm::syscall::Errno;
 
 /// Calls the next definition of a function of libc.
@@ -112,7 +113,7 @@ pub fn incoming(
             let waits = is_late && !slot.is_nonblocking(fd);
             slot.leave();
             if waits {
-                leave(fd);
+                leave(fd, Reason::PeekAll);
                 return call();
             }
             match got {
@@ -174,7 +175,7 @@ pub fn send_file(
 ) -> ssize_t {
     // The kernel moves bytes of a connection to a pipe.
     if offset.is_null() && state::tracked(input).is_some() {
-        leave(input);
+        leave(input, Reason::Kernel);
     }
     let file =
         || File::part(input, buffers::read_value(offset.cast_const())?, count.min(MOST_AT_ONCE));
@@ -216,11 +217,11 @@ pub fn all_vectors(first: *const iovec, count: usize) -> Option<Buffers> {
 }
 
 /// Something that the library does not carry begins with this connection: it is TCP's for good.
-pub fn leave(fd: c_int) {
+pub fn leave(fd: c_int, reason: Reason) {
     epoll_sets::is_waited_for(fd);
     if let Some((connection, _)) = state::tracked(fd) {
         let errno = real::errno();
-        closing::give_up(fd, connection);
+        closing::give_up(fd, connection, reason);
         real::set_errno(errno);
     }
 }

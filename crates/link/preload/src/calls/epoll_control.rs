@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! epoll_ctl: the sets of a connection change, or the change of a link is postponed.
 
-use crate::epoll::{epoll_members, epoll_sets};
+use crate::calls::dispatch::linked;
+use crate::epoll::{epoll_members, epoll_sets, one_shot};
 use crate::lifecycle::closing;
 use crate::state::connection::{Connection, Stage};
 use crate::stream::buffers;
@@ -10,6 +11,7 @@ use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 use libc::epoll_event;
 use tare_interpose::real;
+use tare_link_segment::Reason;
 use tare_shm::syscall::Errno;
 
 /// Before the program changes a set: whether the connection may be linked after it.
@@ -22,17 +24,42 @@ pub fn control(
 ) -> c_int {
     let Some((connection, _)) = state::tracked(fd) else {
         epoll_sets::is_waited_for(fd);
-        return call();
+        return control_other(set, operation, event, call);
     };
     let is_kept = connection.keep();
     if !is_kept && connection.stage() == Stage::Never {
-        return call();
+        return control_other(set, operation, event, call);
     }
     let result = control_tracked(connection, set, operation, fd, event, call);
     if is_kept {
         connection.end();
     }
     result
+}
+
+/// Of what is no link, and never will be one.
+fn control_other(
+    set: c_int,
+    operation: c_int,
+    event: *const epoll_event,
+    call: impl FnOnce() -> c_int,
+) -> c_int {
+    let result = call();
+    if result == 0 && matches!(operation, libc::EPOLL_CTL_ADD | libc::EPOLL_CTL_MOD) {
+        // SAFETY: the kernel has just read it.
+        give_up_same(one_shot::added(set, unsafe { event.read_unaligned() }));
+    }
+    result
+}
+
+/// What else is in a set has the data of a link: nothing can tell their events apart.
+fn give_up_same(place: Option<u32>) {
+    if let Some(place) = place {
+        let is_same = |connection: &Connection| {
+            connection.stage() == Stage::Linked && connection.slot.load(Relaxed) == place
+        };
+        closing::give_up_all(Reason::EpollFlags, &is_same);
+    }
 }
 
 fn control_tracked(
@@ -46,8 +73,16 @@ fn control_tracked(
     if let Some(result) = postpone(connection, set, operation, fd, event) {
         return result;
     }
+    let wanted = if operation == libc::EPOLL_CTL_DEL { None } else { buffers::read_value(event) };
+    let is_once = wanted.is_some_and(|event| event.events & libc::EPOLLONESHOT as u32 != 0);
+    if let Some(event) = wanted.filter(|_| is_once) {
+        one_shot::begin(connection, set, operation, fd, event);
+    }
     let result = call();
     if result != 0 {
+        if is_once {
+            one_shot::cancel(connection, set, operation);
+        }
         return result;
     }
     if operation == libc::EPOLL_CTL_DEL {
@@ -67,8 +102,14 @@ fn control_tracked(
     }
     // SAFETY: the kernel has just read it.
     let event = unsafe { event.read_unaligned() };
-    if !epoll_sets::record(connection, set, operation, fd, event) {
-        closing::give_up(fd, connection);
+    if let Err(reason) = epoll_sets::record(connection, set, operation, fd, event) {
+        closing::give_up(fd, connection, reason);
+    } else if one_shot::is_used() {
+        give_up_same(one_shot::same(connection, set, event));
+    }
+    if let Some(slot) = linked(fd) {
+        one_shot::receive_if_known(connection, slot);
+        slot.leave();
     }
     result
 }

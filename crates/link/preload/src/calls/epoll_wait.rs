@@ -3,7 +3,7 @@
 
 use crate::calls::deadline::Deadline;
 use crate::epoll::epoll_members::{self, Members};
-use crate::epoll::epoll_sets;
+use crate::epoll::{epoll_sets, one_shot};
 use crate::lifecycle::service_thread;
 use crate::links::busy_wait::{ticks, ticks_per_microsecond};
 use crate::links::slots;
@@ -101,7 +101,13 @@ pub fn until(
 /// As epoll_wait.
 pub fn wait(set: c_int, events: *mut epoll_event, most: c_int, of: &Wait) -> c_int {
     if most <= 0 || !slots::any() || state::is_off() {
-        return (of.call)(events, most, Time::Given);
+        let count = (of.call)(events, most, Time::Given);
+        // A link that was made meanwhile may have an event which another thread has reported.
+        let members = epoll_sets::number(set).filter(|_| count > 0 && one_shot::is_used());
+        let kept = members.map_or(count, |set| kept(epoll_members::of(set), events, count));
+        if kept != 0 || count <= 0 || of.returns {
+            return kept;
+        }
     }
     service_thread::ensure();
     serve_all();
@@ -154,7 +160,7 @@ fn kept(members: &Members, events: *mut epoll_event, count: c_int) -> c_int {
     for number in 0..count.max(0) as usize {
         // SAFETY: the kernel has written this number of entries.
         let event = unsafe { events.add(number).read_unaligned() };
-        if !members.is_vain(event) {
+        if let Some(event) = members.once(event).filter(|event| !members.is_vain(*event)) {
             // SAFETY: as above, and not behind it.
             unsafe { events.add(kept).write_unaligned(event) };
             kept += 1;

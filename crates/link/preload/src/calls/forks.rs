@@ -2,7 +2,8 @@
 //! Forks of the program: the links that parent and child share are known to both.
 
 use crate::descriptors::reserved_descriptors;
-use crate::epoll::{epoll_members, epoll_sets};
+use crate::epoll::epoll_members;
+use crate::lifecycle::closing;
 use crate::links::children;
 use crate::state::connection::Connection;
 use crate::state::{self, DESCRIPTORS};
@@ -46,7 +47,7 @@ pub unsafe extern "C" fn _Fork() -> c_int {
         return fork();
     }
     let errno = real::errno();
-    epoll_sets::tell_all();
+    closing::forking();
     before();
     real::set_errno(errno);
     let child = fork();

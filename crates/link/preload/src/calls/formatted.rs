@@ -5,11 +5,12 @@
 use crate::calls::dispatch::leave;
 use core::ffi::c_int;
 use tare_interpose::Formatter;
+use tare_link_segment::Reason;
 
 pub struct Formatted;
 
 impl Formatter for Formatted {
     fn before_format(fd: c_int) {
-        leave(fd);
+        leave(fd, Reason::Stdio);
     }
 }

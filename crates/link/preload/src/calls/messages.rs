@@ -10,6 +10,7 @@ use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
 use tare_interpose::real;
 use tare_interpose::types::*;
+use tare_link_segment::Reason;
 use tare_shm::rights;
 
 /// `recvfrom` says that there is no address, as the kernel does of a stream.
@@ -88,7 +89,9 @@ pub fn send_message(
 fn pass(message: *const msghdr) {
     if let Some(copied) = read_value(message).filter(|message| message.msg_controllen > 0) {
         let control = copied.msg_control.expose_provenance();
-        rights::each_descriptor(control, copied.msg_controllen, read_bytes, leave);
+        rights::each_descriptor(control, copied.msg_controllen, read_bytes, |fd| {
+            leave(fd, Reason::Passed)
+        });
     }
 }
 

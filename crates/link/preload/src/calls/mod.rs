@@ -36,6 +36,7 @@ use crate::stream::buffers::Buffers;
 use core::ptr;
 use tare_interpose::types::*;
 use tare_interpose::{Interposer, real};
+use tare_link_segment::Reason;
 use tare_shm::syscall;
 
 pub struct Calls;
@@ -131,7 +132,7 @@ impl Interposer for Calls {
             |call| messages::send_message(fd, message, flags, call);
         fn splice(input: c_int, input_offset: *mut off64_t, output: c_int,
             output_offset: *mut off64_t, length: size_t, flags: c_uint) -> ssize_t =
-            |call| { leave(input); unbuffered(output, call) };
+            |call| { leave(input, Reason::Kernel); unbuffered(output, call) };
         fn accept(fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int =
             |call| accepted(call(), fd);
         fn accept4(fd: c_int, address: *mut sockaddr, length: *mut socklen_t,
@@ -164,7 +165,7 @@ impl Interposer for Calls {
         fn freopen64(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE =
             |call| { end_stream(stream); call() };
         // From now on libc reads and writes unseen.
-        fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE = |call| { leave(fd); call() };
+        fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE = |call| { leave(fd, Reason::Stdio); call() };
         fn poll(places: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int =
             |call| polls::poll(places, count, || milliseconds(timeout), ptr::null())
                 .unwrap_or_else(call);

@@ -11,6 +11,7 @@ use crate::stream::{buffers, downgrade, receive};
 use core::ffi::{c_int, c_ulong, c_void};
 use core::sync::atomic::Ordering::Relaxed;
 use tare_interpose::real;
+use tare_link_segment::Reason;
 
 /// Ends what the program sends: behind bytes that TCP does not take yet, the service thread does. A
 /// program that ends only what it receives can still read; what it sees of further bytes is the
@@ -22,16 +23,16 @@ pub fn shutdown(fd: c_int, how: c_int, call: impl FnOnce() -> c_int) -> c_int {
             slot.is_deaf.store(1, Relaxed);
         }
         if how == libc::SHUT_RD {
-            closing::leave_incoming(slot);
+            closing::leave_incoming(slot, Reason::ShutReading);
             closing::await_unread(slot);
         } else if service_socket::is_running() {
             has_all = downgrade::finish_soon(slot);
         } else {
-            downgrade::finish(slot);
+            downgrade::finish(slot, Reason::ShutWriting);
         }
         slot.leave();
     } else if how == libc::SHUT_RD {
-        leave(fd);
+        leave(fd, Reason::ShutReading);
     }
     let result = if has_all {
         call()
@@ -46,7 +47,8 @@ pub fn shutdown(fd: c_int, how: c_int, call: impl FnOnce() -> c_int) -> c_int {
 /// Before an option is set: one that the library does not know to be harmless needs TCP for good.
 pub fn set(fd: c_int, level: c_int, name: c_int) {
     if !socket_options::is_harmless(level, name) {
-        leave(fd);
+        let is_tls = (level, name) == (libc::IPPROTO_TCP, libc::TCP_ULP);
+        leave(fd, if is_tls { Reason::Tls } else { Reason::SocketOption });
         if let Some((connection, _)) = state::tracked(fd) {
             connection.is_special.store(1, Relaxed);
         }
@@ -56,7 +58,7 @@ pub fn set(fd: c_int, level: c_int, name: c_int) {
 /// Before an option is asked: one gives bytes of the stream.
 pub fn ask(fd: c_int, level: c_int, name: c_int) {
     if (level, name) == (libc::IPPROTO_TCP, socket_options::TCP_ZEROCOPY_RECEIVE) {
-        leave(fd);
+        leave(fd, Reason::SocketOption);
     }
 }
 
@@ -84,7 +86,7 @@ pub fn control(
     }
     // The kernel sends signals for bytes of TCP alone.
     if request == libc::FIOASYNC as c_ulong {
-        leave(fd);
+        leave(fd, Reason::Signals);
     }
     let slot = if request == libc::FIONREAD as c_ulong { linked(fd) } else { None };
     let Some(slot) = slot else { return call() };

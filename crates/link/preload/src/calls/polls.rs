@@ -12,6 +12,7 @@ use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 use libc::{nfds_t, pollfd, sigset_t, timespec};
 use tare_interpose::real;
+use tare_link_segment::Reason;
 
 /// Descriptors of one wait; connections in longer ones stay TCP.
 pub const MOST: usize = 256;
@@ -65,7 +66,7 @@ pub fn poll(
 /// A connection in a wait that is too long stays TCP.
 pub fn keep_for_good(fd: c_int) {
     if let Some((connection, _)) = state::tracked(fd) {
-        closing::give_up(fd, connection);
+        closing::give_up(fd, connection, Reason::LongPoll);
     }
 }
 

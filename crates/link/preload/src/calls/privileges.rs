@@ -8,6 +8,7 @@ use crate::lifecycle::{closing, service_thread};
 use crate::state;
 use core::ffi::{c_int, c_long, c_void};
 use tare_interpose::{Restriction, naked, real};
+use tare_link_segment::Reason;
 use tare_shm::syscall;
 #[cfg(not(test))]
 use {crate::calls::dispatch::next, core::ffi::c_ulong};
@@ -96,7 +97,7 @@ fn restrict(number: c_long, first: usize, second: usize, third: usize) {
     }
     if let Some(All | SystemCalls | TickCounter) = Restriction::of(number, first, second, third) {
         state::stop();
-        closing::leave_all(|_| true);
+        closing::leave_all(Reason::Restricted, |_| true);
         service_thread::end();
         syscall::forbid();
     }

@@ -13,6 +13,7 @@ use core::ptr;
 use libc::{epoll_event, timespec};
 use tare_interpose::naked::{self, SystemCall as Function};
 use tare_interpose::{Interposer, Router, real};
+use tare_link_segment::Reason;
 
 pub struct Routed;
 
@@ -171,7 +172,7 @@ fn leave_submitted(count: usize, blocks: usize) {
     for place in 0..count.min(MOST) {
         let Some(block) = read_value(blocks.wrapping_add(place)) else { return };
         let fd = ptr::with_exposed_provenance::<c_int>(block.wrapping_add(DESCRIPTOR));
-        read_value(fd).into_iter().for_each(leave);
+        read_value(fd).into_iter().for_each(|fd| leave(fd, Reason::Kernel));
     }
 }
 
@@ -216,7 +217,7 @@ impl Router for Routed {
                 None
             }
             libc::SYS_execve | libc::SYS_execveat => {
-                closing::leave_all(|_| true);
+                closing::leave_all(Reason::Exec, |_| true);
                 None
             }
             _ => find(number),

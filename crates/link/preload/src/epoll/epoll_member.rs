@@ -4,6 +4,7 @@
 //! the connection and add it again. So the kernel is told only before a thread waits for the set, and
 //! only what is different then.
 
+use crate::epoll::shots::{ONCE, Shot};
 use crate::kernel;
 use crate::links::slots::{self, Slot};
 use core::ffi::c_int;
@@ -31,6 +32,7 @@ pub struct Member {
     told_data: AtomicU64,
     /// The mark of the ring when it was last reported, for edges.
     reported: AtomicU64,
+    pub shot: Shot,
 }
 
 impl Member {
@@ -44,6 +46,7 @@ impl Member {
             told_events: AtomicU32::new(0),
             told_data: AtomicU64::new(0),
             reported: AtomicU64::new(0),
+            shot: Shot::new(),
         }
     }
 
@@ -57,7 +60,11 @@ impl Member {
 
     /// Whether it was free, and is the caller's now.
     pub fn take(&self) -> bool {
-        self.slot.compare_exchange(0, FILLING, AcqRel, Relaxed).is_ok()
+        let is_free = self.slot.compare_exchange(0, FILLING, AcqRel, Relaxed).is_ok();
+        if is_free {
+            self.shot.forget();
+        }
+        is_free
     }
 
     /// Notes what the kernel was told of the link with this number.
@@ -88,7 +95,17 @@ impl Member {
         }
     }
 
-    fn wanted(&self) -> u32 {
+    /// The place of its link.
+    pub fn place(&self) -> Option<u32> {
+        Some(self.slot.load(Relaxed)).filter(|place| *place != FILLING)?.checked_sub(1)
+    }
+
+    pub fn descriptor(&self) -> c_int {
+        self.fd.load(Relaxed) as c_int
+    }
+
+    /// What the program wants to know, 0 for nothing.
+    pub fn wanted(&self) -> u32 {
         if self.is_out.load(Relaxed) == 0 { self.events.load(Relaxed) } else { 0 }
     }
 
@@ -112,8 +129,16 @@ impl Member {
         self.data.load(Relaxed)
     }
 
+    pub fn has_data(&self, data: u64) -> bool {
+        self.place().is_some() && self.data() == data
+    }
+
+    pub fn is_once(&self) -> bool {
+        self.events.load(Relaxed) & ONCE != 0
+    }
+
     pub fn has_edges(&self) -> bool {
-        self.events.load(Relaxed) & EDGES != 0
+        has_edges(self.events.load(Relaxed))
     }
 
     /// Whether what is in the ring is to be reported.
@@ -187,5 +212,10 @@ fn has_more(events: u32) -> bool {
 /// What the eventfd is to report for a socket.
 pub fn bell_events(events: u32) -> u32 {
     let input = if events & INPUT != 0 { libc::EPOLLIN as u32 } else { 0 };
-    input | events & EDGES
+    input | events & ONCE | if has_edges(events) { EDGES } else { 0 }
+}
+
+/// One event alone is no edge and no level.
+pub fn has_edges(events: u32) -> bool {
+    events & (EDGES | ONCE) == EDGES
 }

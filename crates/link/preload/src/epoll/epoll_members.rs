@@ -4,6 +4,7 @@
 //! or something else does (another set, poll, another process), all bells stay armed.
 
 use crate::epoll::epoll_member::Member;
+use crate::epoll::shots::Others;
 use crate::links::busy_wait::{Spin, ticks, ticks_per_microsecond};
 use crate::links::children;
 use crate::links::slots::Slot;
@@ -36,7 +37,7 @@ pub struct Members {
     /// No member is beyond.
     highest: AtomicU32,
     list: [Member; MOST],
-    set: AtomicU32,
+    pub(super) set: AtomicU32,
     /// Forks when it was created.
     forks: AtomicU32,
     /// For changes of members, and threads in a call of the kernel's that waits for the set: while
@@ -50,6 +51,7 @@ pub struct Members {
     first: AtomicU32,
     is_crowded: AtomicU32,
     spin: Spin,
+    pub(super) others: Others,
 }
 
 static ALL: [Members; MOST_SETS] = [const { Members::new() }; MOST_SETS];
@@ -90,6 +92,7 @@ impl Members {
             first: AtomicU32::new(0),
             is_crowded: AtomicU32::new(0),
             spin: Spin::new(),
+            others: Others::new(),
         }
     }
 
@@ -104,6 +107,7 @@ impl Members {
         self.first.store(0, Relaxed);
         self.is_crowded.store(0, Relaxed);
         self.spin.begin();
+        self.others.clear();
         self.waiter.store(0, Release);
     }
 
@@ -112,16 +116,22 @@ impl Members {
         self.set.store(set as u32, Relaxed);
     }
 
-    /// A link is in the set, and the kernel was told this of it.
-    pub fn put(&self, place: u32, fd: c_int, event: epoll_event) {
+    /// A link is in the set, and the kernel is told this of it. `None` if there are too many.
+    pub fn put(&self, place: u32, fd: c_int, event: epoll_event) -> Option<&Member> {
         let known = self.list.iter().position(|member| member.is_of(place));
         let Some(number) = known.or_else(|| self.list.iter().position(Member::take)) else {
             self.keep_armed();
-            return;
+            return None;
         };
         self.list[number].fill(place, fd, event);
         self.highest.fetch_max(number as u32 + 1, Relaxed);
         self.ask_kernel();
+        Some(&self.list[number])
+    }
+
+    /// Whether the library knows if an event of this link is to come (EPOLLONESHOT).
+    pub fn has_shot(&self, place: u32) -> bool {
+        self.used().iter().any(|member| member.is_of(place) && member.shot.is_known())
     }
 
     /// The kernel may have more to report than that there are bytes.
@@ -150,7 +160,7 @@ impl Members {
         }
     }
 
-    fn used(&self) -> &[Member] {
+    pub(super) fn used(&self) -> &[Member] {
         &self.list[..(self.highest.load(Relaxed) as usize).min(MOST)]
     }
 
@@ -166,7 +176,10 @@ impl Members {
     /// Whether an event is of a bell that was rung for nothing. Edges may be reported twice.
     pub fn is_vain(&self, event: epoll_event) -> bool {
         let is_of = |member: &&Member| {
-            member.data() == event.u64 && event.events & !member.input() == 0 && !member.has_edges()
+            member.data() == event.u64
+                && event.events & !member.input() == 0
+                && !member.has_edges()
+                && !member.is_once()
         };
         self.used().iter().filter(is_of).any(|member| {
             member.enter().is_some_and(|slot| {

@@ -2,8 +2,9 @@
 //! Epoll sets. A linked connection has its eventfd in the same sets, with the same data: who waits
 //! there is woken by both, and the program cannot tell them apart.
 
-use crate::epoll::epoll_member::bell_events;
+use crate::epoll::epoll_member::{bell_events, has_edges};
 use crate::epoll::epoll_members::{self, MOST_SETS};
+use crate::epoll::shots::ONCE;
 use crate::links::slots::{self, Slot};
 use crate::state::connection::{Connection, Registration, Stage};
 use crate::stream::eventfds;
@@ -12,6 +13,7 @@ use core::ffi::c_int;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
 use libc::epoll_event;
+use tare_link_segment::Reason;
 
 /// Descriptors that can be known as a set's.
 const MOST: usize = 1 << 17;
@@ -42,8 +44,8 @@ static NAMES: AtomicU64 = AtomicU64::new(1);
 static HIGHEST: AtomicUsize = AtomicUsize::new(0);
 static HIGHEST_DESCRIPTOR: AtomicUsize = AtomicUsize::new(0);
 
-/// What a set of two descriptors cannot do as one does: once, or for one thread alone.
-const REFUSED: u32 = (libc::EPOLLONESHOT | libc::EPOLLEXCLUSIVE) as u32;
+/// What a set of two descriptors cannot do as one does: for one thread alone.
+const REFUSED: u32 = libc::EPOLLEXCLUSIVE as u32;
 
 pub fn created(fd: c_int) {
     if fd >= 0 && state::statistics().is_some() {
@@ -153,14 +155,24 @@ pub fn is_waited_for(fd: c_int) {
     }
 }
 
+/// The place of the set with this name.
+pub fn place_of(name: u64) -> Option<usize> {
+    descriptor(name).and_then(number)
+}
+
 /// A descriptor of the set with this name.
 fn descriptor(name: u64) -> Option<c_int> {
     all().iter().find(|set| name != 0 && set.name.load(Acquire) == name)?.descriptor()
 }
 
+/// The numbers of all sets.
+pub fn numbers() -> core::ops::Range<usize> {
+    0..all().len()
+}
+
 /// Tells the kernel all that was postponed.
 pub fn tell_all() {
-    for number in 0..all().len() {
+    for number in numbers() {
         epoll_members::of(number).tell();
     }
 }
@@ -173,17 +185,23 @@ pub fn registration(connection: &Connection, set: u64, fd: c_int) -> Option<&Reg
         .find(|place| place.set.load(Relaxed) == set && place.fd.load(Relaxed) == fd as u32)
 }
 
-/// Notes that a connection is in a set; false if the library cannot do what the set is to do.
+/// Notes that a connection is in a set; an error if the library cannot do what the set is to do.
 pub fn record(
     connection: &Connection,
     set: c_int,
     operation: c_int,
     fd: c_int,
     event: epoll_event,
-) -> bool {
-    let Some(value) = find(set) else { return false };
-    if event.events & REFUSED != 0 {
-        return false;
+) -> Result<(), Reason> {
+    let value = find(set).ok_or(Reason::EpollSet)?;
+    let cannot_tell = || {
+        event.events & ONCE != 0
+            && connection.stage() == Stage::Linked
+            && !number(set)
+                .is_some_and(|set| epoll_members::of(set).has_shot(connection.slot.load(Relaxed)))
+    };
+    if event.events & REFUSED != 0 || cannot_tell() {
+        return Err(Reason::EpollFlags);
     }
     let known = registration(connection, value, fd);
     let is_twice = connection
@@ -194,12 +212,12 @@ pub fn record(
         || connection.sets.iter().find(|place| descriptor(place.set.load(Relaxed)).is_none());
     // The eventfd stays as it is if only what the kernel reports changes. An edge is reported anew.
     let is_same = operation == libc::EPOLL_CTL_MOD
-        && event.events & libc::EPOLLET as u32 == 0
+        && event.events & (libc::EPOLLET as u32 | ONCE) == 0
         && known.is_some_and(|place| {
             place.data.load(Relaxed) == event.u64
                 && bell_events(place.events.load(Relaxed)) == bell_events(event.events)
         });
-    let Some(place) = known.or_else(free).filter(|_| !is_twice) else { return false };
+    let place = known.or_else(free).filter(|_| !is_twice).ok_or(Reason::EpollSet)?;
     place.fd.store(fd as u32, Relaxed);
     place.events.store(event.events, Relaxed);
     place.data.store(event.u64, Relaxed);
@@ -211,7 +229,7 @@ pub fn record(
             let link = connection.slot.load(Relaxed);
             epoll_members::of(number).put(link, fd, event);
         }
-        return true;
+        return Ok(());
     }
     with_bell(connection, |slot, place| {
         let is_new = operation == libc::EPOLL_CTL_ADD;
@@ -219,7 +237,7 @@ pub fn record(
         join(slot, place, set, is_new, (fd, event));
         kernel::epoll(set, operation, slot.own_bell(), bell_events(event.events), event.u64);
     });
-    true
+    Ok(())
 }
 
 /// For a connection that is linked.
@@ -239,7 +257,7 @@ fn join(slot: &Slot, place: u32, set: c_int, is_new: bool, (fd, event): (c_int, 
     if is_new {
         slot.sets.fetch_add(1, Relaxed);
     }
-    if event.events & libc::EPOLLET as u32 != 0 {
+    if has_edges(event.events) {
         slot.has_edges.store(1, Relaxed);
     }
     if let Some(number) = number(set) {
@@ -261,6 +279,8 @@ pub fn linked(connection: &Connection, slot: &Slot, place: u32) {
 pub fn register(connection: &Connection, bell: c_int) {
     each(connection, |set, place| {
         let events = bell_events(place.events.load(Relaxed));
+        // The program may have got its event: the next one is reported when it asks for it.
+        let events = if events & ONCE == 0 { events } else { ONCE };
         kernel::epoll(set, libc::EPOLL_CTL_ADD, bell, events, place.data.load(Relaxed));
     });
 }

@@ -4,3 +4,5 @@
 mod epoll_member;
 pub mod epoll_members;
 pub mod epoll_sets;
+pub mod one_shot;
+mod shots;

@@ -2,9 +2,9 @@
 //! Ends of links: closed descriptors, and programs that want the kernel's connection.
 
 use crate::descriptors::reserved_descriptors;
-use crate::epoll::epoll_sets;
+use crate::epoll::{epoll_sets, one_shot};
 use crate::kernel;
-use crate::lifecycle::endpoint_name::forget;
+use crate::lifecycle::endpoint_name::{ends, forget};
 use crate::lifecycle::{connection_log, rendezvous, service_thread};
 use crate::links::slots::{self, Slot};
 use crate::links::{receiver_lock, sender_lock, service_socket};
@@ -14,7 +14,7 @@ use crate::stream::{downgrade, eventfds};
 use core::ffi::{c_int, c_uint};
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 use tare_interpose::real;
-use tare_link_segment::{Counter, Source};
+use tare_link_segment::{Counter, Reason, Source};
 
 /// Microseconds that a program waits for the other end to take its bytes back from the ring, slept
 /// in pieces: on a busy machine the other end has more time. A program with a quota of CPU time may
@@ -71,15 +71,30 @@ fn end(fd: c_int, connection: &Connection) {
     while connection.stage() == Stage::Changing {
         kernel::yield_now();
     }
-    if connection.change_stage(Stage::Waiting, Stage::Never) {
-        rendezvous::note_absence(fd, connection);
-        forget(connection);
-    }
+    end_unlinked(fd, connection);
     if connection.change_stage(Stage::Linked, Stage::Never)
         && let Some(slot) = slots::enter(connection.slot.load(Relaxed))
     {
         close_link(fd, connection, slot);
         slot.leave();
+    }
+}
+
+/// The program closes a connection that is not linked, or exits. Of several processes that have it,
+/// none counts it.
+fn end_unlinked(fd: c_int, connection: &Connection) {
+    let is_own = connection.forks.load(Relaxed) == state::forks();
+    if connection.change_stage(Stage::Waiting, Stage::Never) {
+        rendezvous::note_absence(fd, connection);
+        forget(connection);
+        if is_own {
+            connection_log::stays(fd, Reason::NoAnswer);
+        }
+    } else if is_own
+        && connection.bytes.load(Relaxed) > 0
+        && connection.change_stage(Stage::New, Stage::Never)
+    {
+        connection_log::stays(fd, Reason::Short);
     }
 }
 
@@ -112,7 +127,7 @@ fn close_link(fd: c_int, connection: &Connection, slot: &Slot) {
 /// an event that stays when this process has closed the connection: TCP's.
 fn leave_to_others(fd: c_int, connection: &Connection, slot: &Slot) {
     if slot.sets.load(Relaxed) > 0 && slot.process.load(Relaxed) == state::process_number() {
-        leave_incoming(slot);
+        leave_incoming(slot, Reason::Shared);
         service_socket::wake_other(&slot.parts().link);
         epoll_sets::withdraw(connection, slot.own_bell());
     }
@@ -122,7 +137,7 @@ fn leave_to_others(fd: c_int, connection: &Connection, slot: &Slot) {
 /// What the other end has not read, it may need when no process makes a call here any more.
 fn leave_unread(fd: c_int, slot: &Slot) {
     if slot.parts().outgoing.unread() > 0 && service_socket::is_running() {
-        downgrade::settle(fd, slot);
+        downgrade::settle(fd, slot, Reason::Shared);
     }
 }
 
@@ -133,6 +148,7 @@ fn resets(fd: c_int, slot: &Slot) -> bool {
     let source = receiver_lock::while_receiving(slot, || incoming.source(incoming.capacity()));
     // Who has taken it back to TCP may have passed it to another program.
     let is_own = slot.is_deaf.load(Relaxed) != 0 && slot.is_given_up.load(Relaxed) == 0;
+    incoming.leaves_because(Reason::Closed);
     let was_left = !incoming.leave() && !is_own;
     let has_unread = !was_left && kernel::waiting(fd).is_ok_and(|waiting| waiting > 0);
     let resets = has_unread || matches!(source, Some(Ok(Source::Ring { .. })));
@@ -155,9 +171,12 @@ fn leaves_bytes(slot: &Slot, linger: Option<c_int>) -> bool {
 }
 
 /// The program wants to receive through TCP for good: the other end takes back what is in its ring.
-pub fn leave_incoming(slot: &Slot) {
+pub fn leave_incoming(slot: &Slot, reason: Reason) {
+    one_shot::leaving(slot);
+    slot.parts().incoming.leaves_because(reason);
     if slot.parts().incoming.leave() {
         state::count(Counter::Left, 1);
+        state::because(|statistics| &statistics.left, reason);
         if slot.parts().outgoing.bell().ring() {
             slot.ring_other();
         }
@@ -191,10 +210,10 @@ fn await_other(slot: &Slot, is_done: impl Fn() -> bool) -> bool {
 
 /// The program wants the kernel's connection for good. Waits for the other end if bytes may be in
 /// its ring; if that does not answer, the connection is reset.
-pub fn leave_link(fd: c_int, slot: &Slot) {
+pub fn leave_link(fd: c_int, slot: &Slot, reason: Reason) {
     slot.is_given_up.store(1, Relaxed);
-    downgrade::finish(slot);
-    leave_incoming(slot);
+    downgrade::finish(slot, reason);
+    leave_incoming(slot, reason);
     let incoming = slot.parts().incoming;
     // Bytes that were taken back reach TCP just after the change.
     let is_late = || incoming.is_cut() && kernel::waiting(fd) == Ok(0);
@@ -209,7 +228,7 @@ pub fn leave_link(fd: c_int, slot: &Slot) {
 /// All links go back to TCP that `is_meant` says, by any of their descriptors.
 #[cold]
 #[inline(never)]
-pub fn leave_all(is_meant: fn(c_int) -> bool) {
+pub fn leave_all(reason: Reason, is_meant: fn(c_int) -> bool) {
     if slots::any() {
         let errno = real::errno();
         epoll_sets::tell_all();
@@ -219,7 +238,8 @@ pub fn leave_all(is_meant: fn(c_int) -> bool) {
                 && is_meant(fd)
                 && let Some(slot) = slots::enter(connection.slot.load(Relaxed))
             {
-                leave_link(fd, slot);
+                connection_log::leaves(fd, reason);
+                leave_link(fd, slot, reason);
                 slot.leave();
             }
             false
@@ -231,15 +251,29 @@ pub fn leave_all(is_meant: fn(c_int) -> bool) {
 /// Connections of a set are TCP's from now on: threads may wait for it by a descriptor that is not
 /// known.
 pub fn leave_set(set: u64) {
+    give_up_all(Reason::EpollSet, &|connection| epoll_sets::is_in(connection, set));
+    epoll_sets::forget_set(set);
+}
+
+/// Before a fork: of two processes that wait for one event, neither knows what the other one got.
+pub fn forking() {
+    epoll_sets::tell_all();
+    if one_shot::is_used() {
+        give_up_all(Reason::EpollFlags, &|connection| {
+            connection.stage() == Stage::Linked && one_shot::has_once(connection)
+        });
+    }
+}
+
+/// Connections stay TCP from now on, or go back to it.
+pub fn give_up_all(reason: Reason, are_meant: &dyn Fn(&Connection) -> bool) {
     DESCRIPTORS.find(|fd, entry| {
         let connection = DESCRIPTORS.connection(entry);
-        if let Some(connection) = connection.filter(|connection| epoll_sets::is_in(connection, set))
-        {
-            give_up(fd, connection);
+        if let Some(connection) = connection.filter(|connection| are_meant(connection)) {
+            give_up(fd, connection, reason);
         }
         false
     });
-    epoll_sets::forget_set(set);
 }
 
 /// The program ends: what the other ends have not read goes to TCP, which delivers it.
@@ -255,6 +289,12 @@ pub fn end_all() {
             downgrade::end(slot, |_| false);
         }
     });
+    DESCRIPTORS.find(|fd, entry| {
+        if let Some(connection) = DESCRIPTORS.connection(entry) {
+            end_unlinked(fd, connection);
+        }
+        false
+    });
 }
 
 /// The program may end with these connections: what TCP takes at once goes to TCP.
@@ -262,7 +302,7 @@ pub fn settle_all(is_meant: impl Fn(c_int) -> bool) {
     each_open(|fd, slot| {
         slot.look_anew();
         if is_meant(fd) && !slot.is_shared() {
-            downgrade::settle(fd, slot);
+            downgrade::settle(fd, slot, Reason::Exec);
         }
     });
 }
@@ -315,31 +355,51 @@ pub fn closing_range(first: c_uint, last: c_uint) {
 }
 
 /// The connection stays TCP from now on, or goes back to it.
-pub fn give_up(fd: c_int, connection: &Connection) {
+pub fn give_up(fd: c_int, connection: &Connection, reason: Reason) {
     loop {
         match connection.stage() {
             Stage::New => {
                 if connection.change_stage(Stage::New, Stage::Never) {
+                    stays(fd, connection, reason);
                     return;
                 }
             }
             Stage::Waiting => {
                 if connection.change_stage(Stage::Waiting, Stage::Never) {
                     forget(connection);
+                    stays(fd, connection, reason);
                     return;
                 }
             }
             Stage::Changing => kernel::yield_now(),
             Stage::Linked => {
                 if let Some(slot) = slots::enter(connection.slot.load(Relaxed)) {
-                    connection_log::line(fd, ["goes back to TCP for good", ""]);
+                    connection_log::leaves(fd, reason);
                     epoll_sets::tell_all();
-                    leave_link(fd, slot);
+                    leave_link(fd, slot, reason);
                     slot.leave();
                 }
                 return;
             }
             Stage::Never => return,
         }
+    }
+}
+
+/// A connection stays TCP: what is no connection yet counts when it is connected.
+fn stays(fd: c_int, connection: &Connection, reason: Reason) {
+    if ends(fd).is_some() {
+        connection_log::stays(fd, reason);
+    } else {
+        connection.reason.store(reason as u32, Relaxed);
+    }
+}
+
+/// The program has connected a socket that stays TCP.
+#[cold]
+pub fn connected(fd: c_int, connection: &Connection) {
+    let reason = connection.reason.swap(0, Relaxed);
+    if reason != 0 {
+        connection_log::stays(fd, Reason::of(reason));
     }
 }

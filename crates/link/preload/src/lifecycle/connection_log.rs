@@ -7,7 +7,7 @@ use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::{Acquire, Release};
-use tare_link_segment::Endpoint;
+use tare_link_segment::{Endpoint, Reason};
 use tare_shm::syscall::{self, call};
 
 const LONGEST_PATH: usize = 512;
@@ -31,6 +31,19 @@ pub fn start(path: &[u8]) {
         unsafe { (&mut *FILE.0.get())[..path.len()].copy_from_slice(path) };
         IS_ON.store(true, Release);
     }
+}
+
+/// A connection stays TCP.
+#[cold]
+pub fn stays(fd: c_int, reason: Reason) {
+    state::because(|statistics| &statistics.stayed, reason);
+    line(fd, ["stays TCP: ", reason.text()]);
+}
+
+/// A link goes back to TCP for good.
+#[cold]
+pub fn leaves(fd: c_int, reason: Reason) {
+    line(fd, ["goes back to TCP for good: ", reason.text()]);
 }
 
 /// What became of a connection.

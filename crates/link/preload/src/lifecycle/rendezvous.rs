@@ -4,7 +4,7 @@
 //! waits there, the other one makes the memory and sends it.
 
 use crate::descriptors::{io_uring_detection, reserved_descriptors};
-use crate::epoll::epoll_sets;
+use crate::epoll::{epoll_sets, one_shot};
 use crate::lifecycle::endpoint_name::{HAS_COME, Name, ends, forget};
 use crate::lifecycle::{absence, connection_log, service_thread};
 use crate::links::slots::{self, Parts, Slot};
@@ -13,7 +13,7 @@ use crate::state::connection::{Connection, Stage};
 use crate::{kernel, state};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
-use tare_link_segment::{Counter, Link, SMALLEST_RING};
+use tare_link_segment::{Counter, Link, Reason, SMALLEST_RING};
 use tare_shm::syscall::{self, Errno, call};
 use tare_shm::{memory, peer, process, rights};
 
@@ -87,7 +87,7 @@ enum Outcome {
     Linked(u32),
     Waits(u32),
     /// It stays TCP, for this reason.
-    No(&'static str),
+    No(Reason),
 }
 
 fn begin(fd: c_int, connection: &Connection) -> Option<&'static Slot> {
@@ -106,21 +106,21 @@ fn begin(fd: c_int, connection: &Connection) -> Option<&'static Slot> {
 }
 
 /// Why a connection stays TCP, whatever the other end is.
-fn obstacle(fd: c_int, connection: &Connection) -> Option<&'static str> {
+fn obstacle(fd: c_int, connection: &Connection) -> Option<Reason> {
     let choice = state::statistics()?.choice();
     if connection.is_found.load(Relaxed) != 0 {
-        Some("another program opened it")
+        Some(Reason::Inherited)
     } else if connection.forks.load(Relaxed) != state::forks() {
-        Some("the program has forked since the connection was opened")
+        Some(Reason::Forked)
     } else if state::is_off() || syscall::are_forbidden() {
-        Some("the program restricts its system calls")
+        Some(Reason::Restricted)
     } else if io_uring_detection::is_used() {
-        Some("the program has an io_uring")
+        Some(Reason::IoUring)
     } else if !memory_limit::has_room(1 << SMALLEST_RING) {
         state::count(Counter::Refused, 1);
-        Some("the rings have all memory that they may have (--memory)")
+        Some(Reason::Limit)
     } else if choice.has_rules() && !ends(fd).is_some_and(|ends| choice.chooses(&ends)) {
-        Some("excluded by --only or --except")
+        Some(Reason::Excluded)
     } else {
         None
     }
@@ -147,7 +147,7 @@ fn finish(fd: c_int, connection: &Connection, outcome: Outcome) -> Option<&'stat
             None
         }
         Outcome::No(reason) => {
-            connection_log::line(fd, ["stays TCP: ", reason]);
+            connection_log::stays(fd, reason);
             connection.let_go(false);
             connection.set_stage(Stage::Never);
             None
@@ -155,13 +155,9 @@ fn finish(fd: c_int, connection: &Connection, outcome: Outcome) -> Option<&'stat
     }
 }
 
-const NO_MEMORY: &str = "no memory or descriptor for a link";
-const STRANGER: &str = "the other end is of another user (see --allow-uid)";
-const NOT_MET: &str = "the other end cannot be asked";
-
 /// Goes to the other end if it waits, else waits for it.
 fn meet(fd: c_int, connection: &Connection) -> Outcome {
-    let Some(name) = Name::of(fd) else { return Outcome::No("it has no two addresses") };
+    let Some(name) = Name::of(fd) else { return Outcome::No(Reason::NoAddresses) };
     for attempt in 0..MOST_ATTEMPTS {
         // The other end has its name, and does not listen yet.
         if attempt > 1 {
@@ -170,24 +166,25 @@ fn meet(fd: c_int, connection: &Connection) -> Outcome {
         match name.connect() {
             Ok(socket) => {
                 let outcome = if is_admitted(socket) {
-                    make(fd, connection, socket).map_or(Outcome::No(NO_MEMORY), Outcome::Linked)
+                    make(fd, connection, socket)
+                        .map_or(Outcome::No(Reason::NoMemory), Outcome::Linked)
                 } else {
-                    Outcome::No(STRANGER)
+                    Outcome::No(Reason::OtherUser)
                 };
                 syscall::close(socket);
                 return outcome;
             }
             Err(Errno(libc::ECONNREFUSED)) => {}
-            Err(_) => return Outcome::No(NOT_MET),
+            Err(_) => return Outcome::No(Reason::NotMet),
         }
         match name.listen() {
             Ok(Some(listener)) => return Outcome::Waits(listener as u32),
-            Ok(None) => return Outcome::No(NO_MEMORY),
+            Ok(None) => return Outcome::No(Reason::NoMemory),
             Err(Errno(libc::EADDRINUSE)) => {}
-            Err(_) => return Outcome::No(NOT_MET),
+            Err(_) => return Outcome::No(Reason::NotMet),
         }
     }
-    Outcome::No(NOT_MET)
+    Outcome::No(Reason::NotMet)
 }
 
 /// Ever more seldom.
@@ -211,7 +208,7 @@ fn look(fd: c_int, connection: &Connection, sends: bool) -> Option<&'static Slot
     let outcome = if is_ours && !state::is_off() && connection.looks.load(Relaxed) <= MOST_LOOKS {
         receive(fd, connection, listener)
     } else {
-        Outcome::No("the other end did not answer: it may not be linked")
+        Outcome::No(Reason::NoAnswer)
     };
     if !matches!(outcome, Outcome::Waits(_)) {
         forget(connection);
@@ -230,15 +227,17 @@ fn receive(fd: c_int, connection: &Connection, listener: u32) -> Outcome {
         let come = match come {
             Ok(come) => come as c_int,
             Err(Errno(libc::EAGAIN)) => return Outcome::Waits(listener),
-            Err(_) => return Outcome::No(NOT_MET),
+            Err(_) => return Outcome::No(Reason::NotMet),
         };
         reserved_descriptors::close(socket);
         connection.listener.store(0, Relaxed);
         if !is_admitted(come) {
             syscall::close(come);
-            return Outcome::No(STRANGER);
+            return Outcome::No(Reason::OtherUser);
         }
-        let Some(hid) = reserved_descriptors::hide(come) else { return Outcome::No(NO_MEMORY) };
+        let Some(hid) = reserved_descriptors::hide(come) else {
+            return Outcome::No(Reason::NoMemory);
+        };
         socket = hid;
         connection.listener.store(socket as u32 | HAS_COME, Relaxed);
     }
@@ -254,7 +253,7 @@ fn receive(fd: c_int, connection: &Connection, listener: u32) -> Outcome {
     }
     let taken = take(fd, connection, fds);
     syscall::close(fds[0]);
-    taken.map_or(Outcome::No(NO_MEMORY), Outcome::Linked)
+    taken.map_or(Outcome::No(Reason::NoMemory), Outcome::Linked)
 }
 
 /// The rest of a message that has begun follows at once.
@@ -343,7 +342,10 @@ fn begin_receiving(connection: &Connection, parts: &Parts, read: u64, own_bell: 
     }
     parts.incoming.bell().arm();
     epoll_sets::register(connection, own_bell);
-    parts.incoming.ready(read);
+    parts.incoming.begin(read);
+    if !one_shot::has_once(connection) {
+        parts.incoming.be_ready();
+    }
 }
 
 fn bells() -> Option<[c_int; 2]> {

@@ -54,7 +54,7 @@ pub struct Slot {
     pub(super) looked: AtomicU64,
     /// 1 + its entry in the list of all links, 0 for none.
     entry: AtomicU32,
-    /// Not 0: this end sends through TCP for good.
+    /// Not 0: this end sends through TCP for good, and why (`Reason`).
     pub sends_tcp: AtomicU32,
     /// Not 0: the ring was full, it should grow.
     pub wants_room: AtomicU32,
@@ -228,6 +228,11 @@ impl Slot {
         }
         // SAFETY: mapped until the last user of the slot has ended; atomics only.
         Some(unsafe { core::slice::from_raw_parts(base.cast(), length) })
+    }
+
+    /// Its place in the list of all slots.
+    pub fn place(&self) -> u32 {
+        self.place.load(Relaxed)
     }
 
     pub fn own_bell(&self) -> c_int {

@@ -22,6 +22,8 @@ pub struct Connection {
     pub is_special: AtomicU32,
     /// Not 0: its server was absent lately, when that was asked.
     pub is_absent: AtomicU32,
+    /// Why it stays TCP, if that was known before it had another end.
+    pub reason: AtomicU32,
     /// Forks when it was first seen.
     pub forks: AtomicU32,
     /// While it waits: the socket on which the other end may come, and looks at it.
@@ -142,6 +144,7 @@ unsafe impl tare_interpose::Connection for Connection {
             &self.is_accepted,
             &self.is_special,
             &self.is_absent,
+            &self.reason,
             &self.forks,
             &self.listener,
             &self.looks,

@@ -11,7 +11,7 @@ use core::ffi::c_int;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32};
 use tare_interpose::{Descriptors, Entry, Kind};
-use tare_link_segment::{Counter, Statistics};
+use tare_link_segment::{Counter, Reason, Reasons, Statistics};
 
 pub static DESCRIPTORS: Descriptors<Connection> = Descriptors::new();
 static STATISTICS: AtomicPtr<Statistics> = AtomicPtr::new(core::ptr::null_mut());
@@ -37,6 +37,13 @@ pub fn statistics() -> Option<&'static Statistics> {
 pub fn count(counter: Counter, number: u64) {
     if let Some(statistics) = statistics() {
         statistics.add(thread_number(), counter, number);
+    }
+}
+
+/// Counts why something happened.
+pub fn because(counted: fn(&Statistics) -> &Reasons, reason: Reason) {
+    if let Some(statistics) = statistics() {
+        counted(statistics).add(reason);
     }
 }
 

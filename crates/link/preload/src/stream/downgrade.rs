@@ -8,7 +8,7 @@ use crate::state::lock;
 use crate::{kernel, state};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::{Relaxed, Release};
-use tare_link_segment::{Corrupt, Counter, Direction, Mode};
+use tare_link_segment::{Corrupt, Counter, Direction, Mode, Reason};
 use tare_shm::syscall::{self, Errno};
 
 /// Milliseconds that a program waits at a time for TCP to take what was taken back from the ring.
@@ -32,14 +32,22 @@ pub fn sends_tcp(slot: &Slot) -> bool {
     slot.sends_tcp.load(Relaxed) != 0 || slot.parts().incoming.is_left()
 }
 
+/// Why.
+pub fn sends_tcp_because(slot: &Slot) -> Reason {
+    match slot.sends_tcp.load(Relaxed) {
+        0 => slot.parts().incoming.left_because(),
+        reason => Reason::of(reason),
+    }
+}
+
 /// From here on bytes go to TCP. Under the sender's lock.
-pub fn to_tcp(fd: c_int, slot: &Slot, unread: Unread) -> Result<(), Corrupt> {
+pub fn to_tcp(fd: c_int, slot: &Slot, unread: Unread, reason: Reason) -> Result<(), Corrupt> {
     let outgoing = slot.parts().outgoing;
     let is_urgent = unread != Unread::TakenBackOrLater;
     if outgoing.mode() == Mode::Tcp || !await_reader(fd, outgoing, is_urgent) {
         return Ok(());
     }
-    uninterrupted(|| change_to_tcp(fd, slot, unread))?;
+    uninterrupted(|| change_to_tcp(fd, slot, unread, reason))?;
     if outgoing.backlog().is_some() {
         push(fd, slot);
         if outgoing.backlog().is_some() {
@@ -54,7 +62,7 @@ pub fn uninterrupted<T>(mut what: impl FnMut() -> T) -> T {
     syscall::with_signals_blocked(syscall::FROM_OTHERS, &mut what).unwrap_or_else(|_| what())
 }
 
-fn change_to_tcp(fd: c_int, slot: &Slot, unread: Unread) -> Result<(), Corrupt> {
+fn change_to_tcp(fd: c_int, slot: &Slot, unread: Unread, reason: Reason) -> Result<(), Corrupt> {
     let outgoing = slot.parts().outgoing;
     let is_urgent = unread != Unread::TakenBackOrLater;
     // By a signal handler, just before.
@@ -69,7 +77,7 @@ fn change_to_tcp(fd: c_int, slot: &Slot, unread: Unread) -> Result<(), Corrupt> 
             slot.copying.void(outgoing.head());
             let taken = outgoing.take_back(outgoing.capacity());
             lock::release(outgoing.receiver_lock(), held);
-            state::count(Counter::Downgrades, 1);
+            count(outgoing, reason);
             return taken;
         }
         if !is_urgent {
@@ -78,8 +86,14 @@ fn change_to_tcp(fd: c_int, slot: &Slot, unread: Unread) -> Result<(), Corrupt> 
     }
     slot.copying.void(outgoing.head());
     outgoing.downgrade();
-    state::count(Counter::Downgrades, 1);
+    count(outgoing, reason);
     Ok(())
+}
+
+fn count(outgoing: &Direction, reason: Reason) {
+    outgoing.downgrades_because(reason);
+    state::count(Counter::Downgrades, 1);
+    state::because(|statistics| &statistics.downgraded, reason);
 }
 
 /// Until the receiver is not between its look at the changes and its call: some microseconds. One
@@ -152,8 +166,9 @@ pub fn serve_locked(fd: c_int, slot: &Slot) {
 
 pub fn try_serve(fd: c_int, slot: &Slot) -> Result<(), Corrupt> {
     if is_due(slot) {
-        slot.sends_tcp.store(1, Relaxed);
-        to_tcp(fd, slot, Unread::TakenBackOrLater)?;
+        let reason = slot.parts().outgoing.left_because();
+        slot.sends_tcp.store(reason as u32, Relaxed);
+        to_tcp(fd, slot, Unread::TakenBackOrLater, reason)?;
     }
     push(fd, slot);
     Ok(())
@@ -201,13 +216,13 @@ fn push_once(fd: c_int, slot: &Slot) -> Result<usize, Errno> {
 
 /// The program ends what it sends: errors are the kernel's from now on. Waits until TCP has all
 /// bytes that must go before.
-pub fn finish(slot: &Slot) {
+pub fn finish(slot: &Slot, reason: Reason) {
     let outgoing = slot.parts().outgoing;
     loop {
         let Some(held) = sender_lock::take(slot) else { return };
         let fd = slot.any_descriptor().unwrap_or(-1);
-        slot.sends_tcp.store(1, Relaxed);
-        let finished = finish_locked(fd, slot);
+        slot.sends_tcp.store(reason as u32, Relaxed);
+        let finished = finish_locked(fd, slot, reason);
         if finished.is_err() {
             reset(fd);
         }
@@ -224,8 +239,9 @@ pub fn finish_soon(slot: &Slot) -> bool {
     let outgoing = slot.parts().outgoing;
     let Some(held) = sender_lock::take(slot) else { return true };
     let fd = slot.any_descriptor().unwrap_or(-1);
-    slot.sends_tcp.store(1, Relaxed);
-    if try_serve(fd, slot).and_then(|()| to_tcp(fd, slot, Unread::TakenBack)).is_err() {
+    let reason = Reason::ShutWriting;
+    slot.sends_tcp.store(reason as u32, Relaxed);
+    if try_serve(fd, slot).and_then(|()| to_tcp(fd, slot, Unread::TakenBack, reason)).is_err() {
         reset(fd);
     }
     let has_all = outgoing.backlog().is_none();
@@ -237,10 +253,10 @@ pub fn finish_soon(slot: &Slot) -> bool {
 }
 
 /// As `finish`, but the program may go on to send.
-pub fn settle(fd: c_int, slot: &Slot) {
+pub fn settle(fd: c_int, slot: &Slot, reason: Reason) {
     let outgoing = slot.parts().outgoing;
     if let Some(held) = lock::take_soon(outgoing.sender_lock()) {
-        if finish_locked(fd, slot).is_err() {
+        if finish_locked(fd, slot, reason).is_err() {
             reset(fd);
         }
         lock::release(outgoing.sender_lock(), held);
@@ -248,11 +264,11 @@ pub fn settle(fd: c_int, slot: &Slot) {
 }
 
 /// Bytes of the ring that TCP does not take at once stay there: the receiver reads them.
-fn finish_locked(fd: c_int, slot: &Slot) -> Result<(), Corrupt> {
+fn finish_locked(fd: c_int, slot: &Slot, reason: Reason) -> Result<(), Corrupt> {
     let outgoing = slot.parts().outgoing;
     try_serve(fd, slot)?;
     let has_room = outgoing.mode() == Mode::Ring && kernel::has_room(fd, outgoing.unread());
-    to_tcp(fd, slot, if has_room { Unread::TakenBack } else { Unread::Left })
+    to_tcp(fd, slot, if has_room { Unread::TakenBack } else { Unread::Left }, reason)
 }
 
 /// The connection is closed: takes back what the receiver has not read, because only this end can
@@ -261,8 +277,10 @@ fn finish_locked(fd: c_int, slot: &Slot) -> Result<(), Corrupt> {
 pub fn end(slot: &Slot, keeps: impl FnOnce(c_int) -> bool) -> bool {
     let outgoing = slot.parts().outgoing;
     let ended = while_locked(slot, |fd| {
-        slot.sends_tcp.store(1, Relaxed);
-        let ended = try_serve(fd, slot).and_then(|()| to_tcp(fd, slot, Unread::TakenBackOrLater));
+        let reason = Reason::Closed;
+        slot.sends_tcp.store(reason as u32, Relaxed);
+        let ended =
+            try_serve(fd, slot).and_then(|()| to_tcp(fd, slot, Unread::TakenBackOrLater, reason));
         if ended.is_ok() && outgoing.backlog().is_some() && keeps(fd) {
             slot.is_closed.store(1, Release);
         }

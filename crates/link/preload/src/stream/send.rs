@@ -4,7 +4,8 @@
 use crate::links::slots::{self, Slot, Way, pieces};
 use crate::links::{memory_limit, receiver_lock, sender_lock};
 use crate::state::lock;
-use crate::stream::downgrade::{self, Unread, sends_tcp, to_tcp, try_serve, uninterrupted};
+use crate::stream::downgrade::{self, Unread, sends_tcp, sends_tcp_because};
+use crate::stream::downgrade::{to_tcp, try_serve, uninterrupted};
 use crate::stream::source::Source;
 use crate::{kernel, state};
 use core::ffi::c_int;
@@ -12,7 +13,7 @@ use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use core::sync::atomic::fence;
 use libc::{pollfd, ssize_t};
 use tare_interpose::real;
-use tare_link_segment::{Corrupt, Counter, Direction, Mode};
+use tare_link_segment::{Corrupt, Counter, Direction, Mode, Reason};
 use tare_shm::syscall::Errno;
 
 /// Flags that are carried; a call with others goes to the kernel.
@@ -81,7 +82,7 @@ pub fn send(
                 let Some(held) = sender_lock::take(slot) else { continue };
                 fd = slot.any_descriptor().unwrap_or(-1);
                 slot.wants_room.store(1, Relaxed);
-                if to_tcp(fd, slot, Unread::TakenBack).is_err() {
+                if to_tcp(fd, slot, Unread::TakenBack, Reason::Full).is_err() {
                     downgrade::reset(fd);
                 }
                 let is_tcp = outgoing.backlog().is_none() && outgoing.begin_write();
@@ -178,13 +179,15 @@ fn broken_pipe(flags: c_int) -> ssize_t {
 /// Makes a call that writes to TCP by itself, and returns how much.
 pub fn through_kernel(slot: &Slot, flags: c_int, call: &dyn Fn() -> ssize_t) -> ssize_t {
     let outgoing = slot.parts().outgoing;
+    let reason = if flags & libc::MSG_OOB != 0 { Reason::Urgent } else { Reason::Call };
     loop {
         if slot.ends.load(Relaxed) == slots::ENDS {
             return broken_pipe(flags);
         }
         let fd = slot.any_descriptor().unwrap_or(-1);
         let (changed, is_ready) = sender_lock::take(slot).map_or((Ok(()), false), |held| {
-            let changed = try_serve(fd, slot).and_then(|()| to_tcp(fd, slot, Unread::TakenBack));
+            let changed =
+                try_serve(fd, slot).and_then(|()| to_tcp(fd, slot, Unread::TakenBack, reason));
             if changed.is_err() {
                 downgrade::reset(fd);
             }
@@ -231,16 +234,20 @@ fn choose_way(fd: c_int, slot: &Slot, is_interrupting: bool) -> Result<Option<Ne
         return Ok(Some(Next::Failed(Errno(libc::EPIPE))));
     }
     try_serve(fd, slot)?;
-    let by_ring = !sends_tcp(slot)
-        && slot.memory.is_there(outgoing.capacity())
-        && !(is_interrupting && slot.copying.is_under_way());
-    if !by_ring {
-        to_tcp(fd, slot, Unread::TakenBack)?;
+    let obstacle = if sends_tcp(slot) {
+        Some(sends_tcp_because(slot))
+    } else if !slot.memory.is_there(outgoing.capacity()) {
+        Some(Reason::Limit)
+    } else {
+        (is_interrupting && slot.copying.is_under_way()).then_some(Reason::Handler)
+    };
+    if let Some(reason) = obstacle {
+        to_tcp(fd, slot, Unread::TakenBack, reason)?;
     }
     if is_interrupting {
         return Ok(None);
     }
-    let can_upgrade = by_ring
+    let can_upgrade = obstacle.is_none()
         && outgoing.mode() == Mode::Tcp
         && outgoing.backlog().is_none()
         && outgoing.can_upgrade();
@@ -320,7 +327,7 @@ fn wake(fd: c_int, slot: &Slot) {
         // The other end does not read: it may have ended.
         const GONE: i16 = libc::POLLRDHUP | libc::POLLERR | libc::POLLHUP;
         if kernel::events(fd, libc::POLLRDHUP) & GONE != 0 {
-            slot.sends_tcp.store(1, Relaxed);
+            slot.sends_tcp.store(Reason::OtherClosed as u32, Relaxed);
         }
     }
 }

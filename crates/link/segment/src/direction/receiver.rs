@@ -10,7 +10,16 @@ impl Direction {
 
     /// From now on the receiver follows upgrades. It has read this many bytes from TCP.
     pub fn ready(&self, read: u64) {
+        self.begin(read);
+        self.be_ready();
+    }
+
+    /// The receiver has read this many bytes from TCP, and follows no upgrade yet.
+    pub fn begin(&self, read: u64) {
         self.receiver.read.store(read, Relaxed);
+    }
+
+    pub fn be_ready(&self) {
         let _ = self.received.wish.compare_exchange(0, READY, Release, Relaxed);
     }
 
