@@ -9,7 +9,7 @@ use loom::sync::atomic::{AtomicU8, AtomicU64};
 use tare_shm::{Access, Fill, Refusal, Segment, header, syscall};
 
 /// Raised where what stands in a segment changes.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 const NAME: &CStr = c"tare-link";
 const BYTES: usize = 1 << LARGEST_RING;
