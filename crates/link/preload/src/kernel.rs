@@ -146,6 +146,7 @@ pub fn events(fd: c_int, wanted: i16) -> i16 {
 }
 
 /// Whether the other end of a connection sends no more.
+#[inline(never)]
 pub fn has_ended(fd: c_int) -> bool {
     events(fd, libc::POLLRDHUP) & (libc::POLLRDHUP | libc::POLLERR | libc::POLLHUP) != 0
 }

@@ -20,6 +20,8 @@ pub struct Cut {
 
 /// Reads such bytes when the kernel reports the end of the stream, or an error; `None` if there are
 /// none.
+#[cold]
+#[inline(never)]
 pub fn read(
     slot: &Slot,
     into: &Buffers,
@@ -43,6 +45,8 @@ pub fn read(
 }
 
 /// Such bytes while TCP may have bytes that were not read. Under the receiver's lock.
+#[cold]
+#[inline(never)]
 pub fn behind_tcp(fd: c_int, slot: &Slot) -> Option<Cut> {
     if !slot.parts().incoming.has_backlog() || !kernel::has_ended(fd) {
         return None;
@@ -60,6 +64,7 @@ fn at(slot: &Slot, waiting: u64) -> Result<Option<Cut>, Corrupt> {
     Ok(cut.map(|(from, length)| Cut { from, length, waiting }))
 }
 
+#[inline(never)]
 pub fn copy(
     slot: &Slot,
     cut: &Cut,
