@@ -6,7 +6,10 @@
  * killed connect ROLE WAIT FILE UNREAD PORT.
  * ROLE is sends or receives, WAIT is how it waits: call, poll or epoll. FILE has the number of bytes
  * that the sender's calls accepted, and behind it that of the receiver. UNREAD is how many bytes the
- * sender lets wait for the receiver; 0: as many as its calls accept.
+ * sender lets wait for the receiver; 0: as many as its calls accept. If it is negative, the receiver
+ * stops behind `STOP` bytes: it sets the third number of FILE, and reads on when the fourth is set.
+ * The sender then sends as many bytes as its calls accept, of which TCP has room for few. With -2, the
+ * receiver gives its connection back to TCP before it stops.
  * The survivor prints, at the end: bytes, what it saw, and the time (CLOCK_MONOTONIC, nanoseconds). */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -24,7 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PIECE = 10000, SECONDS = 300, CYCLE = 251 * PIECE };
+enum { PIECE = 10000, SECONDS = 300, CYCLE = 251 * PIECE, STOP = 5000000, IN_RING = 50000 };
 
 static int set;
 static long unread;
@@ -58,7 +61,8 @@ static void wait_until(int fd, short events) {
 /* Both return what the last call did not do: 0 at the end of the stream, or an error. */
 static int sends(int fd, _Atomic long *counts) {
     for (;;) {
-        while (unread && counts[0] + PIECE - counts[1] > unread) usleep(10);
+        long most = unread >= 0 ? unread : counts[0] < STOP ? IN_RING : 0;
+        while (most && counts[0] + PIECE - counts[1] > most) usleep(10);
         long done = send(fd, stream + counts[0] % CYCLE, PIECE, MSG_NOSIGNAL);
         if (done > 0) counts[0] += done;
         else if (errno == EAGAIN) wait_until(fd, POLLOUT);
@@ -81,13 +85,25 @@ static int receives(int fd, _Atomic long *counts) {
             exit(3);
         }
         counts[1] += more;
+        if (unread < 0 && counts[1] >= STOP && !counts[2]) {
+            if (unread == -2) dup2(fd, 0);
+            counts[2] = 1;
+            while (!counts[3]) usleep(10);
+        }
     }
+}
+
+static void give_little_room(int fd) {
+    int bytes = 8192;
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
 }
 
 static int connected(int serves, const char *port) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof address;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (unread < 0) give_little_room(fd);
     if (!serves) {
         address.sin_port = htons(atoi(port));
         if (connect(fd, (void *)&address, length)) fail("connect");
@@ -112,11 +128,11 @@ int main(int count, char **words) {
     _Atomic long *counts = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (counts == MAP_FAILED) fail("mmap");
     printf("%d\n", (int)getpid());
+    wait_by = words[3], unread = atol(words[5]);
     int fd = connected(serves, words[count - 1]);
     char byte = 'w';
     for (int round = 0; round < 16; round++)
         if ((round + serves) % 2 ? read(fd, &byte, 1) != 1 : write(fd, &byte, 1) != 1) fail("warm");
-    wait_by = words[3], unread = atol(words[5]);
     if (strcmp(wait_by, "call")) {
         struct epoll_event event = {.events = is_sender ? EPOLLOUT : EPOLLIN};
         set = epoll_create1(EPOLL_CLOEXEC);

@@ -26,6 +26,11 @@ BEFORE = 5_000_000
 """Bytes that are received before the kill."""
 IN_RING = 50_000
 """Unread bytes that find room in a ring of 64 KiB."""
+TAKEN_BACK, GIVEN_BACK = -1, -2
+"""The receiver stops, so the sender takes bytes back that TCP does not accept; and before it stops,
+the receiver gives its connection back to TCP."""
+WAITING_CALLS = {"7", "22", "44", "46", "73", "206", "211", "232", "271", "281"}
+"""poll, ppoll, epoll's, sendto and sendmsg: their numbers on x86-64 and aarch64."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,8 @@ class Seen:
 def kill(victim: str, wait: str, unread: int) -> Seen:
     """Kills one end; raises AssertionError if the other one gets wrong bytes, or no end.
 
-    The sender lets `unread` bytes wait for the receiver: 0 is as many as its calls accept.
+    The sender lets `unread` bytes wait for the receiver: 0 is as many as its calls accept. With
+    `TAKEN_BACK` and `GIVEN_BACK` it is killed while it waits for a receiver that has stopped.
     """
     options = ("-O2", "-Wall", "-Wextra", "-Werror", "-o", OUT)
     program = str(compiled("killed", "cc", *options, SOURCE))
@@ -60,9 +66,13 @@ def kill(victim: str, wait: str, unread: int) -> Seen:
         pidfd = os.pidfd_open(pid)
         try:
             wait_for(lambda: struct.unpack_from("q", counts, 8)[0] >= BEFORE, "the stream")
+            if unread < 0:
+                wait_for(lambda: struct.unpack_from("q", counts, 16)[0] == 1, "the receiver")
+                wait_for(lambda: waits(pid), "a sender that waits")
             os.kill(pid, signal.SIGKILL)
             select.select([pidfd], [], [])
             ended_ns = time.monotonic_ns()
+            struct.pack_into("q", counts, 24, 1)
             seen = linked.ended(survivor)
         finally:
             os.close(pidfd)
@@ -74,6 +84,10 @@ def kill(victim: str, wait: str, unread: int) -> Seen:
     assert (seen.code, seen.errors) == (0, ""), seen
     _, what, at_ns = seen.output.split()
     return Seen(sent, received, what, max(0, int(at_ns) - ended_ns) / 1e6, seen)
+
+
+def waits(pid: int) -> bool:
+    return Path(f"/proc/{pid}/syscall").read_text().split()[0] in WAITING_CALLS
 
 
 if __name__ == "__main__":

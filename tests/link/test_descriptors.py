@@ -66,7 +66,7 @@ def test_program_with_many_links_can_open_what_its_limit_allows(part: float) -> 
     if links < 500:
         pytest.skip(f"the hard limit of descriptors is {hard}")
     numbers = (str(links), str(limit), str(more))
-    command = [linked.LINK, "--eager", "--memory", "2G", "--json", "--", PYTHON, "-c", MANY]
+    command = [linked.LINK, "--eager", "--json", "--", PYTHON, "-c", MANY]
     done = subprocess.run(
         [*command, *numbers], capture_output=True, text=True, check=False, timeout=SECONDS
     )

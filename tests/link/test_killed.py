@@ -21,6 +21,21 @@ def test_every_byte_comes_that_a_killed_sender_has_sent(wait: str) -> None:
 
 
 @pytest.mark.parametrize("wait", killed.WAITS)
+def test_bytes_come_that_a_killed_sender_has_taken_back(wait: str) -> None:
+    for _ in range(TIMES):
+        seen = killed.kill("sends", wait, killed.TAKEN_BACK)
+        assert seen.received >= seen.sent > killed.BEFORE
+        assert seen.what == "end"
+        assert (seen.survivor.counts["links"], seen.survivor.counts["reset"]) == (1, 0)
+
+
+@pytest.mark.parametrize("wait", killed.WAITS)
+def test_stream_that_lost_bytes_has_no_regular_end(wait: str) -> None:
+    seen = killed.kill("sends", wait, killed.GIVEN_BACK)
+    assert seen.what == "ECONNRESET" or seen.received >= seen.sent
+
+
+@pytest.mark.parametrize("wait", killed.WAITS)
 def test_sender_sees_that_its_receiver_was_killed(wait: str) -> None:
     for _ in range(TIMES):
         seen = killed.kill("receives", wait, 0)

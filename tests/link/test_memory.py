@@ -116,8 +116,27 @@ while is_small():
     linked.assert_carried(run.counts, 2)
 
 
+def test_links_count_with_the_pages_that_they_have_touched() -> None:
+    # Both ends of each link: 80 rings of 64 KiB, of which a message touches one page.
+    script = f"""{PAIRS}
+pairs = [linked() for _ in range(40)]
+memory = status("RssShmem")
+for near, far in pairs:
+    exchange(near, far, 1)
+# Three pages, which both ends map: the counters, and one of each ring.
+assert memory <= 40 * 2 * 12 + 400, memory
+"""
+    command = [linked.LINK, "--eager", "--memory", "1M", "--json", "--", PYTHON, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
+    *errors, last = done.stderr.splitlines()
+    assert (done.returncode, errors) == (0, [])
+    counts = json.loads(last)
+    assert (counts["refused"], counts["reset"]) == (0, 0)
+    linked.assert_carried(counts, 80)
+
+
 def test_rings_have_no_more_memory_than_they_may() -> None:
-    # Two rings of 64 KiB, and none that grows.
+    # Two rings of 64 KiB, the counters of both ends, and no ring that grows.
     script = f"""{PAIRS}
 near, far = linked()
 stream(near, far, 4_000_000)
@@ -128,7 +147,7 @@ other = socket.create_connection(listener.getsockname())
 accepted, _ = listener.accept()
 stream(other, accepted, 4_000_000)
 """
-    command = [linked.LINK, "--eager", "--memory", "130K", "--json", "--", PYTHON, "-c", script]
+    command = [linked.LINK, "--eager", "--memory", "140K", "--json", "--", PYTHON, "-c", script]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
     counts = json.loads(done.stderr.splitlines()[-1])
     assert done.returncode == 0

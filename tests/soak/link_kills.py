@@ -12,7 +12,11 @@ LATEST_MS = 10
 
 
 UNREAD = {
-    "sends": {killed.IN_RING: "sender, ring not full", 0: "sender, ring full"},
+    "sends": {
+        killed.IN_RING: "sender, ring not full",
+        0: "sender, ring full",
+        killed.TAKEN_BACK: "sender, ring and TCP full",
+    },
     "receives": {0: "receiver"},
 }
 

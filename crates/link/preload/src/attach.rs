@@ -19,12 +19,13 @@ pub fn attach() {
     }
     let Some(segment) = find(&handover) else { return };
     // SAFETY: atomics only, and the segment is writable.
-    if let Some(statistics) = unsafe { segment.at::<Statistics>(0) } {
+    if let Some(statistics) = unsafe { segment.at::<Statistics>(0) }
+        && forks::watch()
+    {
         // SAFETY: as above.
         let file = unsafe { tare_shm::variable(LOG_VARIABLE.as_bytes()) };
         file.into_iter().for_each(connection_log::start);
         state::start(statistics, handover.eager);
-        forks::watch();
         exit::watch();
     }
 }

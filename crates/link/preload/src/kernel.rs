@@ -145,6 +145,12 @@ pub fn events(fd: c_int, wanted: i16) -> i16 {
     place.revents
 }
 
+/// Whether the other end of a connection sends no more.
+#[inline(never)]
+pub fn has_ended(fd: c_int) -> bool {
+    events(fd, libc::POLLRDHUP) & (libc::POLLRDHUP | libc::POLLERR | libc::POLLHUP) != 0
+}
+
 /// Waits until a descriptor can be written, at most this number of milliseconds.
 pub fn wait_writable(fd: c_int, milliseconds: u64) {
     let mut place = pollfd { fd, events: libc::POLLOUT, revents: 0 };

@@ -72,9 +72,6 @@ struct Sender {
     /// Threads that are in a call which writes to TCP; `RING` while none may begin one.
     writers: AtomicU32,
     lock: Lock,
-    /// Bytes that were taken back and that TCP has not accepted yet, from a place of the ring on.
-    backlog_at: AtomicU64,
-    backlog: AtomicU64,
     /// Why it last changed from the ring to TCP, 0 if it did not.
     #[cfg(not(loom))]
     downgraded: AtomicU32,
@@ -93,6 +90,14 @@ struct Sent {
     cpu: AtomicU32,
     /// Not 0 while the sender sleeps (a futex) until the ring has room.
     is_full: AtomicU32,
+    /// Bytes that were taken back, 0 if TCP has accepted all of them; where they are in the ring, and
+    /// the number of TCP's bytes before them. How many TCP has accepted, the sender knows by `written`,
+    /// and the receiver of a sender that was killed by `read`.
+    backlog: AtomicU64,
+    backlog_at: AtomicU64,
+    backlog_behind: AtomicU64,
+    /// Not 0: the kernel resets the connection if the sender is killed with a backlog.
+    is_guarded: AtomicU32,
 }
 
 /// The receiver's own.
@@ -192,6 +197,11 @@ const LEAVES: u32 = 2;
 
 /// For both.
 impl Direction {
+    /// The place of one of the last two changes.
+    fn place_of(&self, change: u64) -> u64 {
+        self.sent.places[(change % 2) as usize].load(Relaxed)
+    }
+
     /// Bytes of the ring, whatever the other process wrote.
     pub fn capacity(&self) -> u64 {
         let growth = self.received.growth.load(Relaxed).min(LARGEST_RING - SMALLEST_RING);
@@ -223,6 +233,7 @@ impl Direction {
     pub fn shrink(&self) -> bool {
         let is_empty = self.sent.head.load(Relaxed) == self.received.tail.load(Acquire);
         if is_empty {
+            self.forget_backlog();
             self.received.growth.store(0, Relaxed);
         }
         is_empty

@@ -77,13 +77,38 @@ fn unread_bytes_are_taken_back_and_the_stream_stays_tcp() {
     assert!(direction.leave() && !direction.leave() && direction.is_left());
     assert!(!direction.is_back());
     assert_eq!((direction.take_back(RING_BYTES), direction.backlog()), (Ok(()), Some((4, 6))));
-    direction.accepted((4, 6), 2);
+    assert!(direction.begin_write());
+    direction.end_write(2);
     assert_eq!(direction.backlog(), Some((6, 4)));
-    direction.accepted((6, 4), 9);
-    assert_eq!(direction.backlog(), None);
+    direction.end_write(4);
+    assert_eq!((direction.backlog(), direction.has_backlog()), (None, true));
+    direction.forget_backlog();
+    assert!(!direction.has_backlog());
     assert!(direction.is_back());
     assert_eq!(direction.source(RING_BYTES), Ok(Source::Tcp(u64::MAX)));
     assert!(!direction.upgrade(|| None));
+}
+
+#[test]
+fn the_receiver_finds_what_tcp_has_not_delivered_of_a_killed_sender() {
+    let direction = linked(3);
+    assert!(direction.upgrade(|| Some(5)));
+    direction.end_read(2);
+    assert!(direction.publish(0, 10));
+    assert_eq!(direction.source(RING_BYTES), Ok(Source::Ring { from: 0, length: 10 }));
+    assert!(direction.consume(0, 4));
+    assert_eq!(direction.take_back(RING_BYTES), Ok(()));
+    assert_eq!(direction.cut(0, RING_BYTES), Ok(None), "the downgrade is not followed");
+    assert_eq!(direction.source(RING_BYTES), Ok(Source::Tcp(u64::MAX)));
+    assert_eq!(direction.cut(0, RING_BYTES), Ok(Some((4, 6))));
+    // It was killed between the call that wrote to TCP and its count.
+    direction.end_read(2);
+    assert_eq!(direction.cut(0, RING_BYTES), Ok(Some((6, 4))));
+    assert_eq!(direction.cut(1, RING_BYTES), Ok(Some((7, 3))));
+    assert_eq!(direction.cut(4, RING_BYTES), Ok(None));
+    assert_eq!(direction.cut(0, 5), Err(Corrupt));
+    direction.end_read(4);
+    assert_eq!(direction.cut(0, RING_BYTES), Ok(None));
 }
 
 #[test]
@@ -111,7 +136,7 @@ fn only_an_empty_ring_grows_and_not_beyond_the_largest() {
 #[test]
 fn hostile_counters_are_refused_and_never_lead_outside() {
     let values = [0, 1, 2, 3, RING_BYTES, RING_BYTES + 1, 1 << 63, u64::MAX, u64::MAX - 2];
-    for number in 0..6 {
+    for number in 0..9 {
         for value in values {
             let direction = linked(0);
             assert!(direction.upgrade(|| Some(0)) && direction.publish(0, 2));
@@ -123,6 +148,9 @@ fn hostile_counters_are_refused_and_never_lead_outside() {
                 &received.tail,
                 &received.followed,
                 &receiver.read,
+                &sent.backlog,
+                &sent.backlog_at,
+                &sent.backlog_behind,
             ];
             fields[number].store(value, Relaxed);
             received.growth.store(value as u32, Relaxed);
@@ -132,6 +160,9 @@ fn hostile_counters_are_refused_and_never_lead_outside() {
                 assert!(room <= capacity);
             }
             if let Ok(Source::Ring { length, .. }) = direction.source(capacity) {
+                assert!(length <= capacity);
+            }
+            if let Ok(Some((_, length))) = direction.cut(0, capacity) {
                 assert!(length <= capacity);
             }
             if direction.take_back(capacity).is_ok() {

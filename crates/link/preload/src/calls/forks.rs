@@ -12,10 +12,20 @@ use core::sync::atomic::AtomicPtr;
 use core::sync::atomic::Ordering::Relaxed;
 use tare_interpose::real;
 
-/// Calls the functions below around each fork of libc's.
-pub fn watch() {
-    // SAFETY: they can be called at any time.
-    unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
+/// Calls the functions below around each fork of libc's. False if libc is not glibc: musl does not
+/// load a library that needs this function.
+pub fn watch() -> bool {
+    type Handler = unsafe extern "C" fn();
+    type Register = unsafe extern "C" fn(Handler, Handler, Handler, *mut c_void) -> c_int;
+    let register = real::next(c"__register_atfork");
+    if register.is_null() {
+        return false;
+    }
+    // SAFETY: glibc's function, of this type. The three can be called at any time.
+    unsafe {
+        let register = core::mem::transmute::<*mut c_void, Register>(register);
+        register(before, in_parent, in_child, core::ptr::null_mut()) == 0
+    }
 }
 
 static NEXT_FORK: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());

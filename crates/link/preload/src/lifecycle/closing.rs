@@ -186,7 +186,7 @@ pub fn leave_incoming(slot: &Slot, reason: Reason) {
 /// Behind `leave_incoming`: waits until TCP has what the other end takes back.
 pub fn await_unread(slot: &Slot) {
     let incoming = slot.parts().incoming;
-    await_other(slot, || incoming.is_back() && !incoming.is_cut());
+    await_other(slot, || incoming.is_back() && !incoming.has_backlog());
 }
 
 /// Waits until the other end has done something, which its service thread does; false if it did not.
@@ -215,9 +215,10 @@ pub fn leave_link(fd: c_int, slot: &Slot, reason: Reason) {
     downgrade::finish(slot, reason);
     leave_incoming(slot, reason);
     let incoming = slot.parts().incoming;
-    // Bytes that were taken back reach TCP just after the change.
-    let is_late = || incoming.is_cut() && kernel::waiting(fd) == Ok(0);
-    if !await_other(slot, || incoming.is_back() && !is_late()) && !incoming.is_back() {
+    // Bytes that were taken back reach TCP just after the change, or later.
+    let is_late = || incoming.has_backlog() && !incoming.is_guarded();
+    let is_back = await_other(slot, || incoming.is_back() && !is_late()) || incoming.is_back();
+    if !is_back || is_late() && kernel::has_ended(fd) {
         downgrade::reset(fd);
         return;
     }

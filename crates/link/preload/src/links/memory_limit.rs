@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The memory that the rings of this process may have together (`--memory`). Only the rings that it
-//! writes count: the peers count the others. A ring has all of its bytes from a message on until it
-//! was silent for a second. Then its memory goes back to the kernel, and it is as small as at first.
+//! The memory that the links of this process may have together (`--memory`): their counters, and the
+//! pages of the rings that it has written to; the peers count the other rings. A ring that grows counts
+//! with all of its bytes. When it was silent for a second, its memory goes back to the kernel, and it is
+//! as small as at first.
 
 use crate::links::service_socket;
 use crate::state;
@@ -18,7 +19,14 @@ pub struct Memory {
     /// `NONE`, `WRITTEN` since the last look, or `SILENT`.
     pub(super) stage: AtomicU32,
     bytes: AtomicU64,
+    /// The stream's place up to which the bytes are; `ALL` if the whole ring counts.
+    end: AtomicU64,
 }
+
+const PAGE: u64 = 4096;
+/// Of a link's counters.
+const COUNTERS: u64 = PAGE;
+const ALL: u64 = u64::MAX;
 
 pub(super) const NONE: u32 = 0;
 pub(super) const WRITTEN: u32 = 1;
@@ -26,24 +34,42 @@ pub(super) const SILENT: u32 = 2;
 
 impl Memory {
     pub const fn new() -> Self {
-        Self { stage: AtomicU32::new(NONE), bytes: AtomicU64::new(0) }
+        Self { stage: AtomicU32::new(NONE), bytes: AtomicU64::new(0), end: AtomicU64::new(0) }
     }
 
     /// For a new link.
     pub fn begin(&self) {
         self.stage.store(NONE, Relaxed);
         self.bytes.store(0, Relaxed);
+        self.end.store(0, Relaxed);
+        USED.fetch_add(COUNTERS, Relaxed);
     }
 
-    /// Before the sender writes to the ring: whether that may have memory. Under the sender's lock.
+    /// The link has ended.
+    pub fn end_all(&self) {
+        self.end();
+        USED.fetch_sub(COUNTERS, Relaxed);
+    }
+
+    /// Before the sender writes to the ring at this place: whether that may have memory. Under the
+    /// sender's lock.
     #[inline]
-    pub fn is_there(&self, capacity: u64) -> bool {
-        self.stage.load(Relaxed) == WRITTEN || self.get(capacity)
+    pub fn is_there(&self, place: u64, capacity: u64) -> bool {
+        self.stage.load(Relaxed) == WRITTEN && place < self.end.load(Relaxed)
+            || self.get(place, capacity)
+    }
+
+    /// How many of these bytes may have memory. After `is_there`.
+    #[inline]
+    pub fn part(&self, place: u64, length: u64, capacity: u64) -> u64 {
+        let left = self.end.load(Relaxed).saturating_sub(place);
+        if length <= left || self.extend(place, length, capacity) { length } else { left }
     }
 
     #[cold]
-    fn get(&self, capacity: u64) -> bool {
-        if self.stage.load(Relaxed) == NONE && !self.grow(capacity) {
+    #[inline(never)]
+    fn get(&self, place: u64, capacity: u64) -> bool {
+        if place >= self.end.load(Relaxed) && !self.extend(place, 1, capacity) {
             return false;
         }
         self.stage.store(WRITTEN, SeqCst);
@@ -53,8 +79,31 @@ impl Memory {
         true
     }
 
-    /// Whether the ring may have this number of bytes more.
-    pub fn grow(&self, more: u64) -> bool {
+    /// Counts the pages of these bytes.
+    #[cold]
+    #[inline(never)]
+    fn extend(&self, place: u64, length: u64, capacity: u64) -> bool {
+        let begin = self.end.load(Relaxed).max(place & !(PAGE - 1));
+        let end = place.saturating_add(length).saturating_add(PAGE - 1) & !(PAGE - 1);
+        let left = capacity.saturating_sub(self.bytes.load(Relaxed));
+        let more = end.saturating_sub(begin).min(left);
+        let is_free = self.grow(more);
+        if is_free {
+            self.end.store(if more == left { ALL } else { end }, Relaxed);
+        }
+        is_free
+    }
+
+    /// Whether the whole ring may have memory.
+    pub fn fill(&self, capacity: u64) -> bool {
+        let is_free = self.grow(capacity.saturating_sub(self.bytes.load(Relaxed)));
+        if is_free {
+            self.end.store(ALL, Relaxed);
+        }
+        is_free
+    }
+
+    fn grow(&self, more: u64) -> bool {
         let sum = |used: u64| used.checked_add(more).filter(|used| *used <= most());
         let is_free = USED.fetch_update(Relaxed, Relaxed, sum).is_ok();
         if is_free {
@@ -66,6 +115,7 @@ impl Memory {
     /// The ring has no memory any more.
     pub fn end(&self) {
         self.stage.store(NONE, Relaxed);
+        self.end.store(0, Relaxed);
         USED.fetch_sub(self.bytes.swap(0, Relaxed), Relaxed);
     }
 }

@@ -56,12 +56,11 @@ pub fn try_take_to_send(slot: &Slot) -> Option<Held> {
 /// Whether a thread of the other end can still release a lock. In another PID namespace its number
 /// says nothing; but a program that has ended has no connection any more.
 fn other_lives(slot: &Slot, thread: u32) -> bool {
-    const GONE: i16 = libc::POLLRDHUP | libc::POLLERR | libc::POLLHUP;
     let namespaces = slot.parts().link.namespaces();
     let [own, other] =
         namespaces.map_or([0, 0], |both| both.map(|namespace| namespace.load(Relaxed)));
     if own != 0 && own == other {
         return kernel::exists(thread);
     }
-    slot.any_descriptor().is_some_and(|fd| kernel::events(fd, libc::POLLRDHUP) & GONE == 0)
+    slot.any_descriptor().is_some_and(|fd| !kernel::has_ended(fd))
 }

@@ -76,11 +76,12 @@ impl Slot {
         returns
     }
 
-    /// While TCP has not accepted the backlog, a program that is killed must not end the stream as
-    /// if it were whole: the kernel resets the connection.
+    /// While TCP has not accepted the backlog, and the other end receives through TCP alone, a program
+    /// that is killed must not end the stream as if it were whole: the kernel resets the connection.
     pub fn guard(&self, fd: c_int) {
         if !self.is_shared() {
             self.guard.begin(fd);
         }
+        self.parts().outgoing.guarded();
     }
 }

@@ -370,7 +370,7 @@ impl Slot {
     fn free(&self) {
         self.unlist();
         self.received.tell();
-        self.memory.end();
+        self.memory.end_all();
         for fd in [&self.own_bell, &self.other_bell, &self.kept] {
             reserved_descriptors::close(fd.swap(0, AcqRel));
         }

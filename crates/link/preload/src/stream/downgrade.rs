@@ -180,19 +180,22 @@ pub fn push(fd: c_int, slot: &Slot) {
     if slot.ends.load(Relaxed) == slots::DELIVERED {
         return;
     }
-    while let Some(backlog) = outgoing.backlog() {
+    while outgoing.backlog().is_some() {
         match uninterrupted(|| push_once(fd, slot)) {
             Ok(sent) => state::count(Counter::TcpSent, sent as u64),
             Err(Errno(libc::EINTR)) => {}
             Err(Errno(libc::EAGAIN)) => {
-                slot.guard(fd);
+                // An other end that is linked finds the rest in the ring.
+                if outgoing.is_left() {
+                    slot.guard(fd);
+                }
                 return;
             }
             Err(Errno(libc::EBADF | libc::ENOMEM)) => return,
             // The other end has closed the connection: nothing can reach it. The program is to see
             // the error, which the kernel reports once.
             Err(Errno(error)) => {
-                outgoing.accepted(backlog, backlog.1);
+                outgoing.forget_backlog();
                 if error != libc::EPIPE {
                     slot.error.store(error, Relaxed);
                 }
@@ -210,7 +213,9 @@ fn push_once(fd: c_int, slot: &Slot) -> Result<usize, Errno> {
     outgoing.begin_write();
     let sent = kernel::send(fd, &pieces(ring, capacity, backlog.0, backlog.1));
     outgoing.end_write(sent.unwrap_or(0) as u64);
-    outgoing.accepted(backlog, sent? as u64);
+    if outgoing.backlog().is_none() {
+        outgoing.forget_backlog();
+    }
     sent
 }
 

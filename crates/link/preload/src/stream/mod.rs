@@ -3,6 +3,7 @@
 
 pub mod accessible_memory;
 pub mod buffers;
+mod cut;
 pub mod downgrade;
 pub mod eventfds;
 mod peek;

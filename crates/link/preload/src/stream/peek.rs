@@ -5,6 +5,7 @@ use crate::kernel;
 use crate::links::receiver_lock;
 use crate::links::slots::{Slot, Way, pieces};
 use crate::stream::buffers::{self, Buffers};
+use crate::stream::cut;
 use core::ffi::c_int;
 use tare_link_segment::Source;
 
@@ -27,8 +28,16 @@ fn locked(slot: &Slot, into: &Buffers, skipped: usize, flags: c_int) -> usize {
         Ok(Source::Ring { length, .. }) if changes == 1 && length == skipped as u64 => {
             in_tcp(slot, into, 0, skipped, flags)
         }
+        Ok(Source::Tcp(_)) => behind_tcp(slot, into, skipped, flags),
         _ => 0,
     }
+}
+
+fn behind_tcp(slot: &Slot, into: &Buffers, skipped: usize, flags: c_int) -> usize {
+    let cut = slot.any_descriptor().and_then(|fd| cut::behind_tcp(fd, slot));
+    let cut = cut.filter(|cut| cut.waiting == skipped as u64);
+    let copied = cut.map(|cut| cut::copy(slot, &cut, into, skipped, flags));
+    copied.and_then(Result::ok).and_then(Result::ok).unwrap_or(0)
 }
 
 fn in_ring(slot: &Slot, into: &Buffers, skipped: usize, flags: c_int) -> usize {

@@ -7,7 +7,7 @@ use crate::links::slots::{Slot, Way, pieces};
 use crate::stream::buffers::{self, Buffers};
 use crate::stream::receive_tcp::{end, from_tcp};
 use crate::stream::step::{Place, Step};
-use crate::stream::{downgrade, eventfds, peek};
+use crate::stream::{cut, downgrade, eventfds, peek};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 use libc::{iovec, pollfd};
@@ -54,7 +54,8 @@ fn receive_or_wait(
             Step::Got(more) => {
                 got += more;
                 // Behind the last byte before a change, the kernel's call would go on.
-                let changed = || slot.parts().incoming.changes_since(followed) > 0;
+                let incoming = slot.parts().incoming;
+                let changed = || incoming.changes_since(followed) > 0 || incoming.has_backlog();
                 let goes_on = waits_for_all || flags & libc::MSG_PEEK == 0 && changed();
                 place.is_next = !waits_for_all;
                 if flags & libc::MSG_PEEK != 0 && got < wanted && changed() {
@@ -307,14 +308,15 @@ pub fn waiting(fd: c_int, slot: &Slot) -> Result<u64, Errno> {
         let capacity = incoming.capacity();
         let source = incoming.source(capacity);
         let changes = incoming.changes_since(incoming.followed());
-        (source, changes, incoming.unread().min(capacity))
+        let cut = cut::behind_tcp(fd, slot).map_or(0, |cut| cut.length);
+        (source, changes, incoming.unread().min(capacity), cut)
     };
-    let Some((source, changes, in_ring)) = receiver_lock::while_receiving(slot, look) else {
+    let Some((source, changes, in_ring, cut)) = receiver_lock::while_receiving(slot, look) else {
         return Ok(0);
     };
     match source {
         Ok(Source::Ring { length, .. }) if changes == 0 => Ok(length),
-        Ok(Source::Ring { .. } | Source::Tcp(_)) => Ok(kernel::waiting(fd)? + in_ring),
+        Ok(Source::Ring { .. } | Source::Tcp(_)) => Ok(kernel::waiting(fd)? + in_ring + cut),
         _ => Ok(0),
     }
 }

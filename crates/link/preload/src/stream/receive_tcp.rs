@@ -4,7 +4,7 @@
 use crate::links::slots::Slot;
 use crate::stream::buffers::Buffers;
 use crate::stream::step::{Place, Step};
-use crate::stream::{downgrade, eventfds};
+use crate::stream::{cut, downgrade, eventfds};
 use crate::{kernel, state};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
@@ -70,7 +70,10 @@ pub fn from_tcp(
             if !matches!(incoming.source(capacity)?, Source::Tcp(_)) {
                 return Ok(None);
             }
-            end(slot)
+            match cut::read(slot, into, skipped, flags, place)? {
+                Some(step) => step,
+                None => end(slot),
+            }
         }
         Ok(got) => {
             if flags & libc::MSG_PEEK == 0 {
@@ -94,7 +97,13 @@ pub fn from_tcp(
                 slot.error.store(error.0, Relaxed);
                 return Ok(None);
             }
-            Step::Failed(error)
+            match cut::read(slot, into, skipped, flags, place)? {
+                Some(step) => {
+                    slot.error.store(error.0, Relaxed);
+                    step
+                }
+                None => Step::Failed(error),
+            }
         }
     }))
 }
@@ -102,9 +111,12 @@ pub fn from_tcp(
 /// The end of the stream, or the error that it ended with.
 pub fn end(slot: &Slot) -> Step {
     slot.sends_tcp.store(1, Relaxed);
-    let is_others = slot.is_deaf.load(Relaxed) == 0;
+    let incoming = slot.parts().incoming;
+    let is_cut = slot.is_deaf.load(Relaxed) == 0
+        && slot.is_given_up.load(Relaxed) != 0
+        && incoming.has_backlog();
     match slot.error.swap(0, Relaxed) {
-        0 if is_others && slot.parts().incoming.is_cut() => Step::Failed(Errno(libc::ECONNRESET)),
+        0 if is_cut => Step::Failed(Errno(libc::ECONNRESET)),
         0 => Step::End,
         error => Step::Failed(Errno(error)),
     }

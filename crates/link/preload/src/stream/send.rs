@@ -236,7 +236,7 @@ fn choose_way(fd: c_int, slot: &Slot, is_interrupting: bool) -> Result<Option<Ne
     try_serve(fd, slot)?;
     let obstacle = if sends_tcp(slot) {
         Some(sends_tcp_because(slot))
-    } else if !slot.memory.is_there(outgoing.capacity()) {
+    } else if !slot.memory.is_there(outgoing.head(), outgoing.capacity()) {
         Some(Reason::Limit)
     } else {
         (is_interrupting && slot.copying.is_under_way()).then_some(Reason::Handler)
@@ -294,6 +294,10 @@ fn copy(slot: &Slot, from: &impl Source, done: usize) -> Result<Option<Next>, Co
         return Ok(Some(Next::Full));
     }
     let length = room.min((from.length() - done) as u64).min(CHUNK);
+    let length = slot.memory.part(head, length, capacity);
+    if length == 0 && from.length() > done {
+        return Ok(Some(Next::Full));
+    }
     let ring = slot.ring(Way::Outgoing, capacity).ok_or(Corrupt)?;
     let ring = pieces(ring, capacity, head, length);
     let copied = match from.read(done, &ring) {
@@ -325,8 +329,7 @@ fn wake(fd: c_int, slot: &Slot) {
         slot.unread_sends.store(0, Relaxed);
     } else if slot.unread_sends.fetch_add(1, Relaxed).wrapping_add(1).is_power_of_two() {
         // The other end does not read: it may have ended.
-        const GONE: i16 = libc::POLLRDHUP | libc::POLLERR | libc::POLLHUP;
-        if kernel::events(fd, libc::POLLRDHUP) & GONE != 0 {
+        if kernel::has_ended(fd) {
             slot.sends_tcp.store(Reason::OtherClosed as u32, Relaxed);
         }
     }
@@ -347,7 +350,7 @@ fn grow(slot: &Slot) {
 fn grow_empty(slot: &Slot, capacity: u64) -> bool {
     let outgoing = slot.parts().outgoing;
     let Some(held) = receiver_lock::try_take_to_send(slot) else { return false };
-    let has_grown = outgoing.unread() == 0 && slot.memory.grow(3 * capacity) && outgoing.grow();
+    let has_grown = outgoing.unread() == 0 && slot.memory.fill(4 * capacity) && outgoing.grow();
     lock::release(outgoing.receiver_lock(), held);
     has_grown
 }

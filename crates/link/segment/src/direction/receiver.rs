@@ -35,7 +35,7 @@ impl Direction {
     /// Whether the sender uses TCP, and all that it wrote to the ring has been read.
     pub fn is_back(&self) -> bool {
         let changes = self.sent.changes.load(Acquire);
-        let at = self.sent.places[(changes.wrapping_sub(1) % 2) as usize].load(Relaxed);
+        let at = self.place_of(changes.wrapping_sub(1));
         changes.is_multiple_of(2) && (changes == 0 || at == self.received.tail.load(Acquire))
     }
 
@@ -72,7 +72,7 @@ impl Direction {
         if ahead > 2 {
             return Err(Corrupt);
         }
-        let place = self.sent.places[(followed % 2) as usize].load(Relaxed);
+        let place = self.place_of(followed);
         let change = (ahead > 0).then_some(place);
         if followed.is_multiple_of(2) {
             let left = change.map(|at| at.wrapping_sub(self.receiver.read.load(Relaxed)));
@@ -107,9 +107,29 @@ impl Direction {
             && self.changes_since(followed) == 0
     }
 
-    /// At the end of the stream: whether the sender was killed with bytes that it took back.
-    pub fn is_cut(&self) -> bool {
-        self.sender.backlog.load(Acquire) > 0
+    /// Whether the sender has taken bytes back that TCP has not accepted yet.
+    pub fn has_backlog(&self) -> bool {
+        self.sent.backlog.load(Acquire) > 0
+    }
+
+    /// Whether the kernel resets the connection if the sender is killed with a backlog.
+    pub fn is_guarded(&self) -> bool {
+        self.sent.is_guarded.load(Acquire) != 0
+    }
+
+    /// Where the stream of a sender that was killed with a backlog continues in the ring, and for how
+    /// many bytes, behind TCP's last byte. The receiver has not read the last `waiting` bytes of TCP's.
+    pub fn cut(&self, waiting: u64, capacity: u64) -> Result<Option<(u64, u64)>, Corrupt> {
+        let length = self.sent.backlog.load(Acquire);
+        // In the ring, the receiver has read all bytes: the sender was killed before it took them.
+        if length == 0 || !self.followed().is_multiple_of(2) {
+            return Ok(None);
+        }
+        if length > capacity {
+            return Err(Corrupt);
+        }
+        let read = self.receiver.read.load(Relaxed);
+        Ok(self.rest_of_backlog(length, read.wrapping_add(waiting)))
     }
 
     /// Whether the sender has sent or changed something that was not read or followed. Asks for no

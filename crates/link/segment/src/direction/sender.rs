@@ -47,6 +47,11 @@ impl Direction {
             return false;
         };
         self.sender.written.store(place, Relaxed);
+        // Another process may have been killed in the middle of `take_back`, or behind it.
+        self.forget_backlog();
+        if changes > 0 {
+            self.sent.head.store(self.place_of(changes - 1), Relaxed);
+        }
         self.publish_change(changes, place);
         true
     }
@@ -69,7 +74,8 @@ impl Direction {
     }
 
     /// Takes back what the receiver has not read: it is the backlog, which the sender then writes to
-    /// TCP. From the last byte that was read on the stream is TCP's. Asks for both locks, and
+    /// TCP. From the last byte that was read on the stream is TCP's. If the sender is killed, the
+    /// receiver finds the bytes either in the ring, or by `cut`. Asks for both locks, and
     /// `can_downgrade`.
     pub fn take_back(&self, capacity: u64) -> Result<(), Corrupt> {
         let head = self.sent.head.load(Relaxed);
@@ -78,25 +84,32 @@ impl Direction {
         if length > capacity {
             return Err(Corrupt);
         }
-        // Before the bytes are gone from the ring: a sender that is killed here must not seem to have
-        // ended its stream behind the bytes that are left.
-        self.sender.backlog_at.store(tail, Relaxed);
-        self.sender.backlog.store(length, Release);
-        self.sent.head.store(tail, Release);
-        self.downgrade();
+        if self.mode() == Mode::Ring {
+            self.sent.backlog_at.store(tail, Relaxed);
+            self.sent.backlog_behind.store(self.sender.written.load(Relaxed), Relaxed);
+            self.sent.backlog.store(length, Relaxed);
+            self.publish_change(self.sent.changes.load(Relaxed), tail);
+            self.sent.head.store(tail, Release);
+            self.sender.writers.store(0, Release);
+        }
         Ok(())
     }
 
     /// What was taken back and is not TCP's yet: its place in the ring, and its length.
     pub fn backlog(&self) -> Option<(u64, u64)> {
-        let length = self.sender.backlog.load(Relaxed);
-        (length > 0).then(|| (self.sender.backlog_at.load(Relaxed), length))
+        let length = self.sent.backlog.load(Relaxed);
+        self.rest_of_backlog(length, self.sender.written.load(Relaxed))
     }
 
-    /// TCP has accepted the first bytes of the backlog; or they are lost, with the connection.
-    pub fn accepted(&self, (from, length): (u64, u64), bytes: u64) {
-        self.sender.backlog_at.store(from.wrapping_add(bytes), Relaxed);
-        self.sender.backlog.store(length.saturating_sub(bytes), Relaxed);
+    /// TCP has accepted the whole backlog; or it is lost, with the connection.
+    pub fn forget_backlog(&self) {
+        self.sent.backlog.store(0, Release);
+        self.sent.is_guarded.store(0, Relaxed);
+    }
+
+    /// From here on the kernel resets the connection if the sender is killed with a backlog.
+    pub fn guarded(&self) {
+        self.sent.is_guarded.store(1, Release);
     }
 
     /// Bytes that the ring has room for, and the place of the first.
@@ -157,6 +170,13 @@ impl Direction {
     /// Whether the sender last waited on this CPU: it cannot run while the caller does.
     pub fn is_on(&self, cpu: u32) -> bool {
         self.sent.cpu.load(Relaxed) == cpu + 1
+    }
+
+    /// What is left of a backlog of this length, if the stream has this number of TCP's bytes.
+    pub(super) fn rest_of_backlog(&self, length: u64, tcp: u64) -> Option<(u64, u64)> {
+        let accepted = tcp.wrapping_sub(self.sent.backlog_behind.load(Relaxed));
+        let at = self.sent.backlog_at.load(Relaxed);
+        (accepted < length).then(|| (at.wrapping_add(accepted), length - accepted))
     }
 
     fn publish_change(&self, changes: u64, place: u64) {
