@@ -87,4 +87,7 @@ enum loss {
 	LOSSES,
 };
 
+/* Maps in which user space makes room. */
+enum addition { ADDED_EDGES, ADDED_ERRORS, ADDITIONS };
+
 #endif

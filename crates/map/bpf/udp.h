@@ -310,7 +310,7 @@ static __always_inline int count_message(struct sock *sk, int result, bool sent)
 		send_event(&key, sent ? SENT : RECEIVED, result, task->tgid, confidence);
 		return 0;
 	}
-	counts = bpf_map_lookup_elem(current_edges(), &key);
+	counts = find_counts(counts_in_second(), &key);
 	if (!counts) {
 		read_program(task, &key);
 		counts = counts_of(&key, &folded);

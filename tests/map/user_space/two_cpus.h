@@ -106,7 +106,7 @@ static void resume(struct cpu *cpu, unsigned stop)
 static unsigned size_of_key(void *map)
 {
 	return map == &edges || map == &second_edges ? sizeof(struct edge_key) :
-	       map == &errors ? sizeof(struct error_key) :
+	       map == &errors || map == &second_errors ? sizeof(struct error_key) :
 	       map == &programs ? sizeof(struct program_key) :
 	       map == &listeners ? sizeof(struct listener_key) : sizeof(u32);
 }
