@@ -233,12 +233,14 @@ static __always_inline bool is_ephemeral(struct sock *sk, u16 port)
 	return port >= low && port <= high;
 }
 
-/* The executable of a task, by its inode. */
+/* The executable of a task, by its inode and name: a file may have several names, and the number of an
+ * inode is used again when its file was deleted. */
 static __always_inline void identify_program(struct task_struct *task, struct edge_key *key)
 {
-	struct inode *inode = task->mm->exe_file->f_path.dentry->d_inode;
+	struct dentry *dentry = task->mm->exe_file->f_path.dentry;
+	struct inode *inode = dentry->d_inode;
 
-	key->program = inode->i_ino;
+	key->program = inode->i_ino ^ (u64)dentry->d_name.hash << 32;
 	key->device = inode->i_sb->s_dev;
 }
 
@@ -249,9 +251,9 @@ static __always_inline void read_program(struct task_struct *task, struct edge_k
 	struct program_key program = {};
 
 	identify_program(task, key);
-	program.inode = key->program;
+	program.program = key->program;
 	program.device = key->device;
-	if (!program.inode || bpf_map_lookup_elem(&programs, &program))
+	if (!program.program || bpf_map_lookup_elem(&programs, &program))
 		return;
 	struct program_name name = {};
 	bpf_probe_read_kernel_str(name.name, sizeof(name.name), dentry->d_name.name);

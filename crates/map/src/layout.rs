@@ -82,7 +82,7 @@ pub mod errors {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ProgramKey {
-    pub inode: u64,
+    pub program: u64,
     pub device: u32,
     pub padding: u32,
 }
@@ -133,7 +133,7 @@ impl EdgeKey {
     };
 
     pub fn program_key(&self) -> ProgramKey {
-        ProgramKey { inode: self.program, device: self.device, padding: 0 }
+        ProgramKey { program: self.program, device: self.device, padding: 0 }
     }
 }
 
