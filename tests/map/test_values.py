@@ -2,6 +2,7 @@
 """Retransmits, packets, round-trip times and errors, compared with the kernel's own numbers."""
 
 import re
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -213,11 +214,14 @@ def test_directions_without_a_listener_are_guessed_from_ports(
 
 
 def test_errors_without_room_are_counted_as_lost(hosts: Hosts, program: Program) -> None:
-    """The kernel has room for 4,096 numbers of errors by edge and reason."""
+    """The kernel has room for 4,096 numbers of errors by edge and reason; a tracer that is stopped
+    does not empty its map."""
     client = hosts[0].start(program("browser"))
     count = 4500
     with Tracing() as tracing:
+        tracing.process.send_signal(signal.SIGSTOP)
         client.ask("refused_ports", SERVER["4"], 20_000, count)
+        tracing.process.send_signal(signal.SIGCONT)
         found = tracing.stop()
     edges = [edge for edge in found["edges"] if edge["netns"] == hosts[0].netns]
     failed = [edge["failed"] for edge in edges if edge["failed"]]

@@ -124,6 +124,11 @@ pub fn print(result: impl Display) -> Result<(), Failure> {
     read_enough(write!(stdout, "{result}").and_then(|()| stdout.flush()))
 }
 
+/// Prints JSON and a line break on stdout, with what hides text or changes its order as escapes.
+pub fn print_json(json: impl Display) -> Result<(), Failure> {
+    print(format_args!("{}\n", terminal::printable_json(&json.to_string())))
+}
+
 /// A reader who went away has read enough.
 fn read_enough(printed: io::Result<()>) -> Result<(), Failure> {
     match printed {

@@ -26,6 +26,28 @@ pub fn printable<'text>(text: &'text str, keep: &[char]) -> Cow<'text, str> {
     Cow::Owned(shown)
 }
 
+/// JSON in which such characters are escapes (`\u202e`), wherever it goes: outside of its strings, JSON
+/// has none. As `tare.terminal.json_text` in Python.
+pub fn printable_json(json: &str) -> Cow<'_, str> {
+    // Those of ASCII are escapes already, or between values.
+    let is_harmless = |character: char| character < '\x7f' || !is_harmful(character);
+    if json.chars().all(is_harmless) {
+        return Cow::Borrowed(json);
+    }
+    let mut shown = String::with_capacity(json.len() + 8);
+    for character in json.chars() {
+        if is_harmless(character) {
+            shown.push(character);
+            continue;
+        }
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            // Writing to a string cannot fail.
+            let _ = write!(shown, "\\u{unit:04x}");
+        }
+    }
+    Cow::Owned(shown)
+}
+
 /// Controls, formats, separators and private characters of Unicode, and letters without a shape: what
 /// hides text or changes its order.
 fn is_harmful(character: char) -> bool {
@@ -130,5 +152,18 @@ mod tests {
             assert_eq!(first + &split(&rest).0, "µ→🙂");
         }
         assert_eq!(split(b"a\xffb").0, "a\u{fffd}b");
+    }
+
+    #[test]
+    fn json_has_no_character_that_changes_the_order_of_text() {
+        for order in (0x202a..=0x202e).chain(0x2066..=0x2069).chain([0x200e, 0x200f, 0x61c]) {
+            let name = format!("a{}b", char::from_u32(order).unwrap());
+            assert_eq!(printable(&name, &[]), format!("a\\u{order:04x}b"));
+            assert_eq!(printable_json(&name), format!("a\\u{order:04x}b"));
+        }
+        let json = "{\n  \"größe\": \"\x7f\u{9b}\u{e0001}\u{202e}\"\n}\n";
+        let shown = "{\n  \"größe\": \"\\u007f\\u009b\\udb40\\udc01\\u202e\"\n}\n";
+        assert_eq!(printable_json(json), shown);
+        assert!(matches!(printable_json("{\"a\": \"ö\"}\n"), Cow::Borrowed(_)));
     }
 }

@@ -22,7 +22,8 @@ struct {
 	__type(value, struct edge_counts);
 } edges SEC(".maps");
 
-/* Flows are counted in one of two maps, while the other is read and emptied. */
+/* Counts and errors get into the first maps, or into the second ones, while those that are not in use
+ * are read and changed: flows of `aggregate` at each reading, edges when some have to make room. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -31,12 +32,8 @@ struct {
 	__type(value, struct edge_counts);
 } second_edges SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, u32);
-} uses_second SEC(".maps");
+/* In a map of its own: user space changes it as a whole. */
+volatile u32 uses_second SEC(".data.switch") = 0;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -50,6 +47,22 @@ struct {
 	__type(key, struct error_key);
 	__type(value, u64);
 } errors SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 4096);
+	__type(key, struct error_key);
+	__type(value, u64);
+} second_errors SEC(".maps");
+
+/* Elements that were added to maps since user space made room in them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, ADDITIONS);
+	__type(key, u32);
+	__type(value, u64);
+} additions SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -106,15 +119,21 @@ static __always_inline void send_event(struct edge_key *key, u32 kind, int value
 	bpf_ringbuf_submit(event, 0);
 }
 
-/* The map of edges that is counted in. */
-static __always_inline void *current_edges(void)
+/* Each map has a call of its own: the kernel looks up the elements of a map faster where it knows
+ * which one it is. */
+static __always_inline struct edge_counts *find_counts(bool in_second, struct edge_key *key)
 {
-	u32 zero = 0, *second;
+	if (in_second)
+		return bpf_map_lookup_elem(&second_edges, key);
+	return bpf_map_lookup_elem(&edges, key);
+}
 
-	if (!per_flow)
-		return &edges;
-	second = bpf_map_lookup_elem(&uses_second, &zero);
-	return second && *second ? (void *)&second_edges : (void *)&edges;
+static __always_inline void added(u32 what)
+{
+	u64 *number = bpf_map_lookup_elem(&additions, &what);
+
+	if (number)
+		add(*number, 1);
 }
 
 /* The counts of an edge, which is new if need be. `folded` is kept for each TCP socket: what was
@@ -123,21 +142,24 @@ static __noinline struct edge_counts *counts_of(struct edge_key *key, bool *fold
 {
 	struct edge_counts *counts;
 	struct edge_key other = {};
-	void *current = current_edges();
+	bool in_second = uses_second;
 
 	if (!*folded) {
-		counts = bpf_map_lookup_elem(current, key);
+		counts = find_counts(in_second, key);
 		if (counts)
 			return counts;
 		struct edge_counts fresh = { .first_ns = bpf_ktime_get_ns(), .rtt_min_us = ~0ULL };
-		bpf_map_update_elem(current, key, &fresh, BPF_NOEXIST);
-		counts = bpf_map_lookup_elem(current, key);
+		void *current = in_second ? (void *)&second_edges : (void *)&edges;
+
+		if (!bpf_map_update_elem(current, key, &fresh, BPF_NOEXIST))
+			added(ADDED_EDGES);
+		counts = find_counts(in_second, key);
 		if (counts)
 			return counts;
 		*folded = true;
 	}
 	lose(FOLDED);
-	counts = bpf_map_lookup_elem(current, &other);
+	counts = find_counts(in_second, &other);
 	if (!counts)
 		lose(LOST_UPDATES);
 	else if (!counts->first_ns)
@@ -148,20 +170,25 @@ static __noinline struct edge_counts *counts_of(struct edge_key *key, bool *fold
 static __always_inline void count_error(struct edge_key *edge, bool folded, u32 kind, int number)
 {
 	struct error_key key = { .kind = kind, .number = number };
+	void *current = uses_second ? (void *)&second_errors : (void *)&errors;
 	u64 first_count = 1, *count;
 
 	if (!folded) {
 		key.edge = *edge;
 		key.edge.client_port = 0;
 	}
-	count = bpf_map_lookup_elem(&errors, &key);
-	if (!count && bpf_map_update_elem(&errors, &key, &first_count, BPF_NOEXIST)) {
-		count = bpf_map_lookup_elem(&errors, &key);
-		if (!count)
-			lose(LOST_ERRORS);
+	count = bpf_map_lookup_elem(current, &key);
+	if (!count) {
+		if (!bpf_map_update_elem(current, &key, &first_count, BPF_NOEXIST)) {
+			added(ADDED_ERRORS);
+			return;
+		}
+		count = bpf_map_lookup_elem(current, &key);
 	}
 	if (count)
 		add(*count, 1);
+	else
+		lose(LOST_ERRORS);
 }
 
 /* Addresses and the namespaces of a socket; the ports are the caller's. */
@@ -194,25 +221,35 @@ static __always_inline bool is_ephemeral(struct sock *sk, u16 port)
 	return port >= low && port <= high;
 }
 
-/* The executable of a task, by its inode. */
+/* The executable of a task, by its inode and name: a file may have several names, and the number of an
+ * inode is used again when its file was deleted. */
 static __always_inline void identify_program(struct task_struct *task, struct edge_key *key)
 {
-	struct inode *inode = task->mm->exe_file->f_path.dentry->d_inode;
+	struct dentry *dentry = task->mm->exe_file->f_path.dentry;
+	struct inode *inode = dentry->d_inode;
 
-	key->program = inode->i_ino;
+	key->program = inode->i_ino ^ (u64)dentry->d_name.hash << 32;
 	key->device = inode->i_sb->s_dev;
 }
+
+/* The program whose name was recorded last, and the tick: one number, which is never half of another. */
+static u64 recorded;
 
 /* The same, and its name goes into `programs`. */
 static __always_inline void read_program(struct task_struct *task, struct edge_key *key)
 {
+	u64 now;
 	struct dentry *dentry = task->mm->exe_file->f_path.dentry;
 	struct program_key program = {};
 
 	identify_program(task, key);
-	program.inode = key->program;
+	program.program = key->program;
 	program.device = key->device;
-	if (!program.inode || bpf_map_lookup_elem(&programs, &program))
+	now = (program.program ^ (u64)program.device << 24) + (bpf_jiffies64() << 40);
+	if (!program.program || recorded == now)
+		return;
+	recorded = now;
+	if (bpf_map_lookup_elem(&programs, &program))
 		return;
 	struct program_name name = {};
 	bpf_probe_read_kernel_str(name.name, sizeof(name.name), dentry->d_name.name);

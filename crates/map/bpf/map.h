@@ -13,7 +13,7 @@ struct edge_key {
 	u8 local[16];
 	u8 peer[16];
 	u64 cgroup;
-	u64 program;		/* inode of the executable; 0: the kernel or unknown */
+	u64 program;		/* inode and name of the executable; 0: the kernel or unknown */
 	u32 device;		/* device of that inode */
 	u32 netns;
 	u16 port;		/* of the server */
@@ -65,7 +65,7 @@ struct event {
 };
 
 struct program_key {
-	u64 inode;
+	u64 program;		/* as in `struct edge_key` */
 	u32 device;
 	u32 padding;
 };
@@ -86,5 +86,8 @@ enum loss {
 	LOST_OPEN,		/* the map of open connections by edge is full */
 	LOSSES,
 };
+
+/* Maps in which user space makes room. */
+enum addition { ADDED_EDGES, ADDED_ERRORS, ADDITIONS };
 
 #endif

@@ -82,7 +82,7 @@ pub mod errors {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ProgramKey {
-    pub inode: u64,
+    pub program: u64,
     pub device: u32,
     pub padding: u32,
 }
@@ -100,7 +100,12 @@ pub const OBSERVED: u32 = 4;
 
 /// In the order of `enum loss`.
 pub const LOSSES: usize = 8;
+pub const FOLDED: usize = 0;
 pub const LOST_OPEN: usize = 7;
+
+/// In the order of `enum addition`.
+pub const ADDED_EDGES: u32 = 0;
+pub const ADDED_ERRORS: u32 = 1;
 
 // SAFETY: each is plain data that every bit pattern is a value of; the padding is named.
 unsafe impl aya::Pod for EdgeKey {}
@@ -128,7 +133,7 @@ impl EdgeKey {
     };
 
     pub fn program_key(&self) -> ProgramKey {
-        ProgramKey { inode: self.program, device: self.device, padding: 0 }
+        ProgramKey { program: self.program, device: self.device, padding: 0 }
     }
 }
 
@@ -172,7 +177,7 @@ impl EdgeCounts {
         }
         self.rtt_min_us = self.rtt_min_us.min(other.rtt_min_us);
         self.rtt_max_us = self.rtt_max_us.max(other.rtt_max_us);
-        if self.first_ns == 0 || other.first_ns < self.first_ns {
+        if self.first_ns == 0 || (other.first_ns != 0 && other.first_ns < self.first_ns) {
             self.first_ns = other.first_ns;
         }
         if other.last_ns >= self.last_ns {
@@ -185,6 +190,13 @@ impl EdgeCounts {
     /// Connections that are open; below zero in an edge that connections left.
     pub fn active(&self) -> i64 {
         self.found.wrapping_add(self.opened).wrapping_sub(self.closed) as i64
+    }
+
+    /// Removes the ends of connections that the edge did not have, and returns their number.
+    pub fn take_excess_ends(&mut self) -> u64 {
+        let excess = (-self.active()).max(0) as u64;
+        self.closed = self.closed.wrapping_sub(excess);
+        excess
     }
 
     /// Whether nothing was counted; errors apart.

@@ -78,6 +78,14 @@ impl Source {
         self.method
     }
 
+    /// To be called about once a second.
+    pub fn make_room(&mut self) -> Result<(), Error> {
+        match &mut self.kind {
+            Kind::Kernel(tracer) => tracer.make_room(),
+            Kind::Lists(_) => Ok(()),
+        }
+    }
+
     pub fn read(&mut self) -> Result<Reading, Error> {
         match &mut self.kind {
             Kind::Kernel(tracer) => tracer.read(),

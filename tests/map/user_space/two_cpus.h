@@ -29,7 +29,7 @@ static struct task_struct *current;
 
 static struct super_block disk = { .s_dev = 1 };
 static struct inode inodes[2] = { { 11, &disk }, { 22, &disk } };
-static struct dentry names[2] = { { { (void *)"inetd" }, &inodes[0] }, { { (void *)"ftpd" }, &inodes[1] } };
+static struct dentry names[2] = { { { .name = (void *)"inetd" }, &inodes[0] }, { { .name = (void *)"ftpd" }, &inodes[1] } };
 static struct file executables[2] = { { { &names[0] } }, { { &names[1] } } };
 static struct mm_struct memories[2] = { { &executables[0] }, { &executables[1] } };
 static struct task_struct inetd = { 100, 100, &memories[0] }, ftpd = { 200, 200, &memories[1] };
@@ -106,7 +106,7 @@ static void resume(struct cpu *cpu, unsigned stop)
 static unsigned size_of_key(void *map)
 {
 	return map == &edges || map == &second_edges ? sizeof(struct edge_key) :
-	       map == &errors ? sizeof(struct error_key) :
+	       map == &errors || map == &second_errors ? sizeof(struct error_key) :
 	       map == &programs ? sizeof(struct program_key) :
 	       map == &listeners ? sizeof(struct listener_key) : sizeof(u32);
 }

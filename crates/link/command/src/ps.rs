@@ -40,7 +40,7 @@ pub fn ps(as_json: bool) -> Result<ExitCode, Failure> {
     runs.sort_by_key(|run| run.pid);
     if as_json {
         let runs: Vec<_> = runs.iter().map(Run::to_json).collect();
-        tare_command::print(format_args!("{}\n", json!({ "runs": runs })))?;
+        tare_command::print_json(json!({ "runs": runs }))?;
     } else {
         tare_command::print(table(&runs))?;
     }

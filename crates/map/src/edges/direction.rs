@@ -54,11 +54,11 @@ fn is_guessed_client(edge: &Edge) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    fn edge(role: Role, netns: u32, local: &str, peer: &str) -> Edge {
+    pub fn edge(role: Role, netns: u32, local: &str, peer: &str) -> Edge {
         let direction = if role == Role::Server { Direction::Listener } else { Direction::Guessed };
         Edge {
             role,

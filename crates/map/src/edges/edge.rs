@@ -71,8 +71,8 @@ impl Edge {
         self.protocol != Protocol::Udp && self.active > 0
     }
 
-    /// Adds the counts of an edge that differs in nothing else.
-    fn add(&mut self, other: &Self) {
+    /// Adds the counts of an edge that a reader cannot tell apart.
+    pub(crate) fn add(&mut self, other: &Self) {
         for (sum, number) in [
             (&mut self.found, other.found),
             (&mut self.opened, other.opened),
@@ -187,6 +187,8 @@ pub struct Rtt {
 pub struct Completeness {
     /// Updates that were folded into the edge `other`.
     pub folded: u64,
+    /// Edges without open connections that made room for others, and were added to the edge `other`.
+    pub removed_edges: u64,
     pub lost_updates: u64,
     /// Sockets that had no memory for their record.
     pub untracked_sockets: u64,

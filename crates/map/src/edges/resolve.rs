@@ -98,7 +98,7 @@ impl Resolver {
     }
 
     fn program_name(&mut self, kernel: &Ebpf, key: ProgramKey) -> String {
-        if key.inode == 0 {
+        if key.program == 0 {
             return String::new();
         }
         if let Some(name) = self.programs.get(&key) {

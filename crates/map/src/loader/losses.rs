@@ -42,6 +42,7 @@ pub fn completeness(kernel: &Ebpf, attached: &[&str]) -> Result<Completeness, Er
     ] = read(kernel)?;
     Ok(Completeness {
         folded,
+        removed_edges: 0,
         lost_updates,
         untracked_sockets,
         lost_events,

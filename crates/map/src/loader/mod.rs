@@ -4,8 +4,10 @@
 pub mod calls;
 pub mod connections;
 pub mod losses;
+pub mod maps;
 pub mod options;
 pub mod programs;
+pub mod room;
 pub mod tracer;
 pub mod unseen;
 pub mod user_space_counts;

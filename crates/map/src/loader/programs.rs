@@ -4,7 +4,9 @@
 use crate::edges::edge::{Events, Method};
 use crate::layout::{EdgeCounts, EdgeKey};
 use crate::loader::calls::Iterator;
+use crate::loader::maps::Pair;
 use crate::loader::options::Options;
+use crate::loader::room;
 use crate::{Error, failed};
 use aya::maps::{HashMap as BpfHashMap, Map};
 use aya::programs::{BtfTracePoint, CgroupAttachMode, CgroupSockAddr, Iter, ProgramError};
@@ -31,25 +33,21 @@ pub fn load(options: &Options, btf: &Btf) -> Result<Ebpf, Error> {
         Events::Setup => 1,
         Events::All => 2,
     };
-    let flows = options.max_edges.saturating_add(1).max(FLOWS);
+    // One more, for what does not fit.
+    let edges = room::size(options.max_edges).saturating_add(1);
+    let edges = if is_aggregate { edges.max(FLOWS) } else { edges };
     let mut kernel = EbpfLoader::new()
         .btf(Some(btf))
         .override_global("per_flow", &u8::from(is_aggregate), true)
         .override_global("streaming", &streaming, true)
-        .map_max_entries(
-            "edges",
-            if is_aggregate { flows } else { options.max_edges.saturating_add(1) },
-        )
-        .map_max_entries(
-            "open_by_edge",
-            if is_aggregate { flows } else { options.max_edges.saturating_add(1) },
-        )
-        .map_max_entries("second_edges", if is_aggregate { flows } else { 1 })
+        .map_max_entries("edges", edges)
+        .map_max_entries("second_edges", edges)
+        .map_max_entries("open_by_edge", edges)
         .map_max_entries("events", if is_stream { options.buffer } else { UNUSED_BYTES })
         .load(OBJECT)
         .map_err(|error| failed("BPF maps were not created", &error))?;
-    for name in ["edges", "second_edges"] {
-        add_other(&mut kernel, name)?;
+    for pair in [Pair::First, Pair::Second] {
+        add_other(&mut kernel, pair.edges())?;
     }
     Ok(kernel)
 }

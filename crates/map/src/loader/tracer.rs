@@ -7,13 +7,15 @@ use crate::edges::edge::{Completeness, Cost, Edge, Events, Method, Reading, Runs
 use crate::edges::links::Links;
 use crate::edges::missing::{Missing, Part};
 use crate::edges::resolve::Resolver;
-use crate::layout::{EdgeCounts, EdgeKey, ErrorKey, LOST_OPEN};
+use crate::layout::{EdgeCounts, EdgeKey, LOST_OPEN};
 use crate::loader::calls;
 use crate::loader::connections::Connections;
 use crate::loader::losses;
+use crate::loader::maps::{self, Edges, Errors, Pair};
 use crate::loader::options::Options;
-use crate::loader::programs::{self, add_other, map_fd};
-use crate::loader::unseen::{OpenByEdge, UnseenEnds, missing};
+use crate::loader::programs::{self, map_fd};
+use crate::loader::room::Room;
+use crate::loader::unseen::{OpenByEdge, missing};
 use crate::loader::user_space_counts::{EdgeTotals, Stream};
 use crate::{Error, failed};
 use aya::maps::{Array, RingBuf};
@@ -29,9 +31,6 @@ const SHARE_OF_A_CORE: u32 = 200;
 /// Ends that no program saw are looked for at most so often.
 const BETWEEN_COUNTS: Duration = Duration::from_secs(10);
 
-type Edges = Vec<(EdgeKey, EdgeCounts)>;
-type Errors = Vec<(ErrorKey, u64)>;
-
 /// BPF programs that are attached, until it is dropped.
 pub struct Tracer {
     method: Method,
@@ -40,7 +39,9 @@ pub struct Tracer {
     /// What was counted outside of the kernel.
     totals: EdgeTotals,
     stream: Option<Stream>,
-    uses_second: bool,
+    /// The maps that programs count in.
+    counting: Pair,
+    room: Room,
     connections: Connections,
     /// The network namespaces whose open connections were read last; all if there is no set.
     drained: Option<HashSet<u32>>,
@@ -48,7 +49,6 @@ pub struct Tracer {
     next_drain: Instant,
     /// When open connections may be counted by edge again.
     next_count: Instant,
-    unseen_ends: UnseenEnds,
     resolver: Resolver,
     links: Links,
     /// Names of the programs that see events.
@@ -78,6 +78,7 @@ impl Tracer {
                 Ok(Stream::new(ring))
             })
             .transpose()?;
+        let has_ends = options.method != Method::Stream || options.events == Events::All;
         let connections = Connections::new(&mut kernel, &btf)?;
         let resolver = Resolver::new(options.method, options.events);
         for name in ["find_listeners", "find_connections"] {
@@ -93,14 +94,14 @@ impl Tracer {
         Ok(Self {
             method: options.method,
             events: options.events,
-            totals: EdgeTotals::new(options.max_edges),
+            totals: EdgeTotals::new(options.max_edges, has_ends),
             stream,
-            uses_second: false,
+            counting: Pair::First,
+            room: Room::new(options.max_edges),
             connections,
             drained: None,
             next_drain: Instant::now(),
             next_count: Instant::now() + BETWEEN_COUNTS,
-            unseen_ends: UnseenEnds::default(),
             resolver,
             links: Links::new(),
             attached,
@@ -126,9 +127,20 @@ impl Tracer {
         }
     }
 
+    /// Makes room for new edges if [`Options::max_edges`] are recorded: those without open connections
+    /// are added to the edge `other`. To be called about once a second between readings; [`Tracer::read`]
+    /// and [`Tracer::read_now`] do it, too.
+    pub fn make_room(&mut self) -> Result<(), Error> {
+        if self.method == Method::Bundle {
+            self.room.make(&mut self.kernel, &mut self.totals)?;
+        }
+        Ok(())
+    }
+
     /// All edges since the start. Bytes of connections that are open are read at most so often that
     /// it takes 0.5 % of a core; [`Tracer::read_now`] always reads them.
     pub fn read(&mut self) -> Result<Reading, Error> {
+        self.make_room()?;
         if self.method == Method::Stream || Instant::now() < self.next_drain {
             return self.read_counts();
         }
@@ -138,6 +150,7 @@ impl Tracer {
 
     /// All edges since the start, with everything that was sent until now.
     pub fn read_now(&mut self) -> Result<Reading, Error> {
+        self.make_room()?;
         if self.method == Method::Stream {
             return self.read_counts();
         }
@@ -165,7 +178,7 @@ impl Tracer {
         let errors = self.errors()?;
         let mut edges = self.counts()?;
         let active: i64 = edges.iter().map(|(_, counts)| counts.active()).sum();
-        if may_count && active - self.unseen_ends.total() as i64 > self.open()? as i64 {
+        if may_count && active - self.totals.unseen_ends.total() as i64 > self.open()? as i64 {
             edges = self.find_unseen_ends(edges)?;
             self.next_count = Instant::now() + BETWEEN_COUNTS;
         }
@@ -188,7 +201,7 @@ impl Tracer {
         let first = missing(&before, &between, &middle);
         let between = self.open_by_edge()?;
         let after = self.counts()?;
-        self.unseen_ends.find([&first, &missing(&middle, &between, &after)]);
+        self.totals.unseen_ends.find([&first, &missing(&middle, &between, &after)]);
         Ok(after)
     }
 
@@ -231,45 +244,39 @@ impl Tracer {
         map.set(0, number, 0).map_err(|error| failed("open_connections", &error))
     }
 
-    /// Adds the flows since the last call to the totals: the kernel counts in the other map
+    /// Adds the flows since the last call to the totals: the kernel counts in the other maps
     /// meanwhile.
     fn take_flows(&mut self) -> Result<(), Error> {
-        let names = ["edges", "second_edges"];
-        let full = names[usize::from(self.uses_second)];
-        self.uses_second = !self.uses_second;
-        let switch = self.kernel.map_mut("uses_second").and_then(|map| Array::try_from(map).ok());
-        let mut switch: Array<_, u32> =
-            switch.ok_or_else(|| Error::new("uses_second", "not in the object"))?;
-        switch
-            .set(0, u32::from(self.uses_second), 0)
-            .map_err(|error| failed("uses_second", &error))?;
-        calls::wait_for_programs().map_err(|error| Error::new("membarrier", error))?;
-        let empty = (EdgeKey::OTHER, EdgeCounts::EMPTY);
-        let flows = calls::take_elements(map_fd(&self.kernel, full)?, empty)
-            .map_err(|error| Error::new("the map of flows", error))?;
-        add_other(&mut self.kernel, full)?;
-        for (key, counts) in flows {
-            if !counts.is_empty() || counts.last_ns != 0 {
-                self.totals.add(&EdgeKey { client_port: 0, ..key }, &counts);
-            }
+        let full = self.counting;
+        self.counting = full.other();
+        maps::count_in(&mut self.kernel, self.counting)?;
+        let (mut flows, errors) = maps::take(&mut self.kernel, full)?;
+        for (key, _) in &mut flows {
+            key.client_port = 0;
         }
+        self.totals.add_all(flows, errors);
         Ok(())
     }
 
-    /// To be read before the edges: an edge exists before its errors are counted.
+    /// Those that are in the kernel. To be read before the edges: an edge exists before its errors are
+    /// counted.
     fn errors(&self) -> Result<Errors, Error> {
-        let empty = ErrorKey { edge: EdgeKey::OTHER, kind: 0, number: 0 };
-        calls::elements(map_fd(&self.kernel, "errors")?, (empty, 0_u64))
-            .map_err(|error| Error::new("the map of errors", error))
+        match self.method {
+            Method::Bundle | Method::Poll => maps::read_errors(&self.kernel, Pair::First),
+            Method::Aggregate | Method::Stream => Ok(Errors::new()),
+        }
     }
 
     /// What was counted for each edge since the start.
     fn counts(&mut self) -> Result<Edges, Error> {
         match self.method {
             Method::Bundle | Method::Poll => {
-                let empty = (EdgeKey::OTHER, EdgeCounts::EMPTY);
-                calls::elements(map_fd(&self.kernel, "edges")?, empty)
-                    .map_err(|error| Error::new("the map of edges", error))
+                let mut edges: HashMap<_, _> =
+                    maps::read_edges(&self.kernel, Pair::First)?.into_iter().collect();
+                for (key, counts) in self.totals.edges() {
+                    edges.entry(key).or_insert(EdgeCounts::EMPTY).add(&counts);
+                }
+                Ok(edges.into_iter().collect())
             }
             Method::Aggregate => {
                 self.take_flows()?;
@@ -287,6 +294,11 @@ impl Tracer {
         for (key, count) in counted.into_iter().chain(self.totals.errors()) {
             errors.entry(key.edge).or_default().push((key.kind, key.number, count));
         }
+        let surplus: HashSet<_> = if self.method == Method::Bundle {
+            self.room.surplus(&edges, &self.totals).into_iter().collect()
+        } else {
+            HashSet::new()
+        };
         let clock = Clock::now();
         let mut found = Vec::with_capacity(edges.len());
         let mut other = EdgeCounts::EMPTY;
@@ -296,9 +308,9 @@ impl Tracer {
             }
         };
         for (key, mut counts) in edges {
-            counts.closed = counts.closed.wrapping_add(self.unseen_ends.of(&key));
-            if key == EdgeKey::OTHER {
-                other = counts;
+            counts.closed = counts.closed.wrapping_add(self.totals.unseen_ends.of(&key));
+            if key == EdgeKey::OTHER || surplus.contains(&key) {
+                other.add(&counts);
             } else {
                 add(&key, &counts, &errors.remove(&key).unwrap_or_default());
             }
@@ -309,7 +321,9 @@ impl Tracer {
         self.links.mark(&mut found);
         confirm(&mut found);
         sort(&mut found);
-        Ok(Reading { edges: found, completeness: self.completeness()?, missing: self.missing() })
+        let mut completeness = self.completeness()?;
+        completeness.removed_edges += surplus.len() as u64;
+        Ok(Reading { edges: found, completeness, missing: self.missing() })
     }
 
     /// What neither this kernel nor the method show.
@@ -341,7 +355,8 @@ impl Tracer {
     fn completeness(&self) -> Result<Completeness, Error> {
         let mut counted = losses::completeness(&self.kernel, self.attached)?;
         counted.folded += self.totals.folded;
-        counted.unseen_ends = self.unseen_ends.total();
+        counted.removed_edges = self.totals.removed;
+        counted.unseen_ends = self.totals.unseen_ends.total();
         Ok(counted)
     }
 }

@@ -35,6 +35,13 @@ impl UnseenEnds {
         self.0.get(key).copied().unwrap_or(0)
     }
 
+    /// Those of an edge that leaves are ends of the edge `other`.
+    pub fn fold(&mut self, key: &EdgeKey) {
+        if let Some(number) = self.0.remove(key) {
+            *self.0.entry(EdgeKey::OTHER).or_default() += number;
+        }
+    }
+
     /// What two passes agree in: a connection that moved to another edge during one pass seems to be
     /// missing there.
     pub fn find(&mut self, passes: [&HashMap<EdgeKey, u64>; 2]) {

@@ -13,6 +13,9 @@ use tare_command::terminal::Output;
 use tare_command::{Failure, ResultExt, Signals};
 use tare_map::{Missing, Part};
 
+/// Room for new edges is made this often without readings.
+const BETWEEN_ROOM: Duration = Duration::from_secs(1);
+
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let signals =
         Signals::take(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP]).or_failed("signals")?;
@@ -43,13 +46,20 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         lines(arguments, &mut source, &signals, begin, end)?;
         return Ok(ExitCode::SUCCESS);
     }
+    let has_readings = needs_intervals(source.method());
     loop {
-        let next = needs_intervals(source.method()).then(|| Instant::now() + arguments.interval());
-        let until = next.into_iter().chain(end).min();
-        if wait(&signals, until, &mut source) || end.is_some_and(|end| end <= Instant::now()) {
+        let interval = if has_readings { arguments.interval() } else { BETWEEN_ROOM };
+        let next = Instant::now() + interval;
+        if wait(&signals, next.min(end.unwrap_or(next)), &mut source)
+            || end.is_some_and(|end| end <= Instant::now())
+        {
             break;
         }
-        source.read().map_err(Failure::work)?;
+        if has_readings {
+            source.read().map_err(Failure::work)?;
+        } else {
+            source.make_room().map_err(Failure::work)?;
+        }
     }
     let reading = source.read_now().map_err(Failure::work)?;
     let seconds = begin.elapsed().as_secs_f64();
@@ -90,7 +100,7 @@ fn lines(
             due += arguments.interval();
             missed += 1;
         }
-        let is_last = wait(signals, Some(end.map_or(due, |end| end.min(due))), source)
+        let is_last = wait(signals, end.map_or(due, |end| end.min(due)), source)
             || end.is_some_and(|end| end <= Instant::now());
         let reading = if is_last { source.read_now() } else { source.read() };
         let mut reading = reading.map_err(Failure::work)?;
@@ -117,18 +127,16 @@ fn lines(
 }
 
 /// Until `end`, or a signal: then it is true. Events are taken meanwhile.
-fn wait(signals: &Signals, end: Option<Instant>, source: &mut Source) -> bool {
+fn wait(signals: &Signals, end: Instant, source: &mut Source) -> bool {
     loop {
-        let rest = end.map(|end| end.saturating_duration_since(Instant::now()));
+        let rest = end.saturating_duration_since(Instant::now());
         if signals.next().is_some() {
             return true;
         }
-        if rest.is_some_and(|rest| rest.is_zero()) {
+        if rest.is_zero() {
             return false;
         }
-        let rest = rest.map_or(-1, |rest| {
-            (rest + Duration::from_micros(999)).as_millis().min(i32::MAX as u128) as i32
-        });
+        let rest = (rest + Duration::from_micros(999)).as_millis().min(i32::MAX as u128) as i32;
         let readable = |fd: i32| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         // A negative descriptor is ignored.
         let mut ready =

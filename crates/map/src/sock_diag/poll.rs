@@ -10,15 +10,15 @@ use crate::edges::missing::{Missing, Part};
 use crate::edges::names::{Cgroups, Services};
 use crate::layout::{TCP, UDP};
 use crate::namespaces::Namespaces;
+use crate::sock_diag::owners::{self, Owner};
 use crate::sock_diag::sockets::{LISTEN, Lister, Socket, TcpCounts};
+use crate::sock_diag::table::{Key, remove_oldest_idle, take_connection};
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::io;
-use std::net::IpAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
-use tare_command::processes;
 
 /// Lists the sockets of this host at every reading. Without root it sees its own network namespace,
 /// and names only programs of its own user. What opens and closes between two readings is missing.
@@ -36,50 +36,25 @@ pub struct Poller {
     ephemeral: (u16, u16),
     is_first: bool,
     folded: u64,
+    removed: u64,
     /// Whether network namespaces, or descriptors of processes, could not be read.
     has_hidden_namespaces: bool,
     has_hidden_programs: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Key {
-    role: u8,
-    protocol: u8,
-    program: String,
-    local: IpAddr,
-    peer: IpAddr,
-    port: u16,
-    netns: u32,
-    cgroup: u64,
-}
-
-impl Key {
-    /// What does not fit is folded together.
-    fn other() -> Self {
-        let none = IpAddr::from([0; 16]);
-        Self {
-            role: Role::Other as u8,
-            protocol: 0,
-            program: String::new(),
-            local: none,
-            peer: none,
-            port: 0,
-            netns: 0,
-            cgroup: 0,
-        }
-    }
-}
-
 struct Connection {
     key: Key,
+    was_found: bool,
+    /// The kernel's counters from which on it counts, and those that its edge has.
+    first: TcpCounts,
     counted: TcpCounts,
     reading: u64,
 }
 
-#[derive(Clone, Default)]
-struct Owner {
-    pid: Option<u32>,
-    program: String,
+impl Connection {
+    fn lacks_owner(&self) -> bool {
+        self.key.program.is_empty() && self.key != Key::other()
+    }
 }
 
 impl Poller {
@@ -98,6 +73,7 @@ impl Poller {
             ephemeral: ephemeral_ports(),
             is_first: true,
             folded: 0,
+            removed: 0,
             has_hidden_namespaces: false,
             has_hidden_programs: false,
         };
@@ -113,7 +89,11 @@ impl Poller {
         self.links.mark(&mut edges);
         confirm(&mut edges);
         sort(&mut edges);
-        let completeness = Completeness { folded: self.folded, ..Completeness::default() };
+        let completeness = Completeness {
+            folded: self.folded,
+            removed_edges: self.removed,
+            ..Completeness::default()
+        };
         Ok(Reading { edges, completeness, missing: self.missing() })
     }
 
@@ -151,7 +131,7 @@ impl Poller {
         known.remove(&0);
         self.owners.retain(|inode, _| known.contains(inode));
         if known.iter().any(|inode| !self.owners.contains_key(inode)) {
-            self.find_owners();
+            self.has_hidden_programs |= owners::find(&mut self.owners);
             // Those of other users stay unknown.
             for inode in known {
                 self.owners.entry(inode).or_default();
@@ -190,28 +170,26 @@ impl Poller {
     ) {
         let place = (netns, socket.cookie);
         let now = socket.tcp.unwrap_or_default();
-        if !self.connections.contains_key(&place) {
-            let (mut key, direction, pid) = self.identify(netns, socket, listeners);
-            if self.edges.len() >= self.max_edges && !self.edges.contains_key(&key) {
-                key = Key::other();
-                self.folded += 1;
+        let has_owner = self.owners.get(&socket.inode).is_some_and(Owner::is_known);
+        match self.connections.get(&place) {
+            None => {
+                // Of what was open before, only bytes from now on count.
+                let first = if self.is_first { now } else { TcpCounts::default() };
+                let connection = self.add(netns, socket, listeners, first, self.is_first);
+                self.connections.insert(place, connection);
             }
-            let edge = self.edge(&key, direction, socket.tcp.is_some());
-            edge.pid = pid.or(edge.pid);
-            // Of what was open before, only bytes from now on count.
-            let counted = if self.is_first { now } else { TcpCounts::default() };
-            let edge = self.edges.get_mut(&key).expect("it was just made");
-            if self.is_first {
-                edge.found += 1;
-            } else {
-                edge.opened += 1;
+            // When it was listed first, no program had accepted it.
+            Some(known) if has_owner && known.lacks_owner() => {
+                let Connection { was_found, first, counted, .. } = *known;
+                take_connection(&mut self.edges, &known.key, was_found, first, counted);
+                let connection = self.add(netns, socket, listeners, first, was_found);
+                self.connections.insert(place, connection);
             }
-            edge.active += 1;
-            self.connections.insert(place, Connection { key, counted, reading });
+            Some(_) => {}
         }
         let connection = self.connections.get_mut(&place).expect("it was just made");
         connection.reading = reading;
-        let edge = self.edges.get_mut(&connection.key).expect("edges stay");
+        let edge = self.edges.get_mut(&connection.key).expect("edges with connections stay");
         edge.last_seen_ns = since_epoch();
         let before = std::mem::replace(&mut connection.counted, now);
         edge.bytes_sent += now.bytes_sent.saturating_sub(before.bytes_sent);
@@ -227,6 +205,32 @@ impl Poller {
             rtt.min_us = rtt.min_us.min(now.rtt_us);
             rtt.max_us = rtt.max_us.max(now.rtt_us);
         }
+    }
+
+    /// Adds a connection to its edge.
+    fn add(
+        &mut self,
+        netns: u32,
+        socket: &Socket,
+        listeners: &HashSet<(u32, u16)>,
+        first: TcpCounts,
+        was_found: bool,
+    ) -> Connection {
+        let (mut key, direction, pid) = self.identify(netns, socket, listeners);
+        if !self.edges.contains_key(&key) && self.edges.len() >= self.max_edges {
+            self.edge(&Key::other(), Direction::Guessed, true);
+            let removed = remove_oldest_idle(&mut self.edges, (self.max_edges / 8).max(1));
+            self.removed += removed;
+            if removed == 0 {
+                key = Key::other();
+                self.folded += 1;
+            }
+        }
+        let edge = self.edge(&key, direction, socket.tcp.is_some());
+        edge.pid = pid.or(edge.pid);
+        *(if was_found { &mut edge.found } else { &mut edge.opened }) += 1;
+        edge.active += 1;
+        Connection { key, was_found, first, counted: first, reading: 0 }
     }
 
     /// The edge of a connection, how its direction is known, and its process.
@@ -328,33 +332,6 @@ impl Poller {
         self.has_hidden_namespaces |= has_hidden;
         Ok(())
     }
-
-    /// Who has the sockets, from the descriptors of all processes that may be read.
-    fn find_owners(&mut self) {
-        for pid in processes::all() {
-            let mut program = None;
-            let descriptors = processes::descriptors(pid);
-            self.has_hidden_programs |= descriptors
-                .as_ref()
-                .is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied);
-            for path in descriptors.into_iter().flatten() {
-                let Ok(target) = fs::read_link(&path) else { continue };
-                let Some(inode) = socket_inode(&target.to_string_lossy()) else { continue };
-                let program = program.get_or_insert_with(|| {
-                    // Of the process, or of the thread that has the descriptors.
-                    let folder = path.ancestors().nth(2).unwrap_or(&path);
-                    let path = fs::read_link(folder.join("exe")).unwrap_or_default();
-                    let name = path.file_name().unwrap_or_default().to_string_lossy();
-                    name.trim_end_matches(" (deleted)").to_owned()
-                });
-                self.owners.insert(inode, Owner { pid: Some(pid), program: program.clone() });
-            }
-        }
-    }
-}
-
-fn socket_inode(target: &str) -> Option<u32> {
-    target.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
 fn ephemeral_ports() -> (u16, u16) {
@@ -365,4 +342,44 @@ fn ephemeral_ports() -> (u16, u16) {
 
 fn since_epoch() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+    use std::net::{TcpListener, TcpStream};
+
+    fn servers(poller: &mut Poller, port: u16) -> Vec<(bool, u64, u64, u64)> {
+        let edges = poller.read().unwrap().edges.into_iter();
+        let mine = edges.filter(|edge| edge.port == port && edge.role == Role::Server);
+        mine.map(|edge| (edge.program.is_empty(), edge.found, edge.active, edge.bytes_received))
+            .collect()
+    }
+
+    #[test]
+    fn connection_that_is_accepted_later_gets_the_name_of_its_program() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut client = TcpStream::connect(address).unwrap();
+        let mut poller = Poller::start(1000).unwrap();
+        assert_eq!(servers(&mut poller, address.port()), [(true, 1, 1, 0)]);
+        client.write_all(&[1; 300]).unwrap();
+        let accepted = listener.accept().unwrap();
+        assert_eq!(servers(&mut poller, address.port()), [(false, 1, 1, 300)]);
+        drop((accepted, client));
+    }
+
+    #[test]
+    fn connection_that_is_open_before_the_start_has_the_name_of_its_program() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let open = (TcpStream::connect(address).unwrap(), listener.accept().unwrap());
+        let mut poller = Poller::start(1000).unwrap();
+        let reading = poller.read().unwrap();
+        let edges: Vec<_> = reading.edges.iter().filter(|e| e.port == address.port()).collect();
+        assert_eq!(edges.len(), 2);
+        assert!(edges.iter().all(|e| e.pid == Some(std::process::id()) && !e.program.is_empty()));
+        drop(open);
+    }
 }

@@ -80,6 +80,13 @@ def test_written_toml_reads_back_as_the_same_data(data: dict[str, Any]) -> None:
     assert tomllib.loads(text) == data
 
 
+def test_written_toml_has_no_character_that_changes_the_order_of_text() -> None:
+    for name in ("user\u202etxt.exe", "a\u2066b\u2069", "line\none\u200f", "tag\U000e0041"):
+        text = _toml(name)
+        assert text.isprintable()
+        assert tomllib.loads(f"value = {text}") == {"value": name}
+
+
 def test_a_condition_named_twice_has_both_layers_the_first_nearest_to_the_service() -> None:
     plan = plan_of(service="serve {port}", conditions=["two=env:A=1", "two=hook:r.toml", "bare"])
     assert [condition.name for condition in plan.conditions] == ["two", "bare"]

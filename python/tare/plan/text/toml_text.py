@@ -63,7 +63,16 @@ def _key(name: str) -> str:
 def _one_line(text: str) -> str:
     if "'" not in text and ("\\" in text or '"' in text) and text.isprintable():
         return f"'{text}'"
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+    quoted = json.dumps(text, ensure_ascii=False)
+    return "".join(one if one.isprintable() else _escaped(one) for one in quoted)
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    if 0xD800 <= code < 0xE000:
+        # TOML has no escape for half a character.
+        return character
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def _string(text: str) -> str:

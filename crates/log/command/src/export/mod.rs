@@ -206,7 +206,7 @@ fn report(out: &Path, written: Written, json: bool) -> Result<(), Failure> {
         return Ok(());
     }
     if json {
-        return tare_command::print(format_args!("{}\n", serde_json::json!(written)));
+        return tare_command::print_json(serde_json::json!(written));
     }
     let Written { spans, unpaired, events, lost, unserved, .. } = written;
     tare_command::print(format_args!(

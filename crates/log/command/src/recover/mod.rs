@@ -75,7 +75,7 @@ pub fn recover(arguments: &arguments::Recover) -> Result<ExitCode, Failure> {
         let Found { programs, events, lost, damaged } = found;
         let out = out.to_string_lossy();
         let report = Report { out, programs, events, lost, damaged, bytes: log_file.bytes() };
-        tare_command::print(format_args!("{}\n", serde_json::json!(report)))?;
+        tare_command::print_json(serde_json::json!(report))?;
     } else {
         let Found { programs, events, damaged, .. } = found;
         tare_command::print(format_args!(

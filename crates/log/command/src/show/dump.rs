@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, Write};
 use std::ops::Range;
 use std::process::ExitCode;
 use tare_command::Failure;
-use tare_command::terminal::Output;
+use tare_command::terminal::{Output, printable_json};
 use tare_log_file::Payload;
 
 /// Prints events in the order of the files: each ring's as they came into it.
@@ -169,5 +169,5 @@ fn jsonl(row: &Row<'_>, line: &mut String) {
         }
         What::Gap { .. } => return,
     }
-    let _ = writeln!(line, "{object}");
+    let _ = writeln!(line, "{}", printable_json(&object.to_string()));
 }

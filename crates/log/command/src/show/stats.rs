@@ -81,7 +81,7 @@ pub fn stats(arguments: &arguments::Stats) -> Result<ExitCode, Failure> {
         file.flush().and_then(|()| new.finish()).or_failed(what)?;
     }
     if arguments.json {
-        tare_command::print(format_args!("{}\n", stats.json()))?;
+        tare_command::print_json(stats.json())?;
     } else {
         tare_command::print(stats.text())?;
     }

@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tare_command::terminal::printable_json;
 use tare_command::{Failure, ResultExt};
 use tare_log_file::{Block, Event, Events, Header, Item, Kind, Mark, Payload};
 
@@ -100,7 +101,7 @@ pub fn top(arguments: &arguments::Top) -> Result<ExitCode, Failure> {
             written = begin;
         }
         let shown = if arguments.json {
-            screen.line(&now.json(&log).to_string())
+            screen.line(&printable_json(&now.json(&log).to_string()))
         } else {
             let note = (written.elapsed() > SILENCE).then_some("no collector writes to it");
             screen.show(&now.text(&log, &arguments.file.display().to_string(), note))

@@ -102,7 +102,7 @@ fn ask(arguments: &arguments::Sync, host: &str) -> Result<ExitCode, Failure> {
             system_clock_ahead_ns: system_ns,
             answers,
         };
-        tare_command::print(format_args!("{}\n", serde_json::json!(report)))?;
+        tare_command::print_json(serde_json::json!(report))?;
     } else {
         let ahead = if system_ns < 0 { "behind" } else { "ahead" };
         tare_command::print(format_args!(

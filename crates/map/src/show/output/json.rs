@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use serde::Serialize;
+use tare_command::terminal::printable_json;
 use tare_map::{Completeness, Cost, Edge, Method, Missing, Reading};
 
 /// All edges so far.
@@ -31,7 +32,7 @@ pub fn whole(
     cost: Option<&Cost>,
 ) -> serde_json::Result<String> {
     let object = object(method, reading, seconds, cost, None);
-    Ok(serde_json::to_string_pretty(&object)? + "\n")
+    Ok(printable_json(&serde_json::to_string_pretty(&object)?).into_owned() + "\n")
 }
 
 /// The same in one line, with the number of the interval.
@@ -45,7 +46,7 @@ pub fn line(
 ) -> serde_json::Result<String> {
     let interval = Some(Interval { interval, missed_intervals });
     let object = object(method, reading, seconds, cost, interval);
-    Ok(serde_json::to_string(&object)? + "\n")
+    Ok(printable_json(&serde_json::to_string(&object)?).into_owned() + "\n")
 }
 
 fn object<'reading>(
