@@ -12,7 +12,8 @@ macro_rules! per_thread {
         $visibility:vis fn $function:ident() -> *const $type:ty = $symbol:literal;
     ) => {
         core::arch::global_asm!(
-            concat!(".section .tbss.", $symbol, ",\"awT\",%nobits"),
+            // Not .tbss: before a segment that begins with that, LLD leaves a page of the file empty.
+            concat!(".section .tdata.", $symbol, ",\"awT\",%progbits"),
             ".balign {align}",
             concat!(".globl ", $symbol),
             concat!(".hidden ", $symbol),

@@ -301,11 +301,18 @@ pub fn raise(signal: c_int) {
         unsafe { call(libc::SYS_tkill, [syscall::gettid() as usize, signal as usize, 0, 0, 0, 0]) };
 }
 
-/// Whether a thread of this PID namespace exists.
+/// Whether a thread of this PID namespace exists, and has not ended: a parent may not have asked for
+/// its end yet.
 pub fn exists(thread: u32) -> bool {
+    let buffer = iovec { iov_base: core::ptr::null_mut(), iov_len: 1 };
+    let place = (&raw const buffer).addr();
     // SAFETY: no memory is touched, and signal 0 is none.
     let sent = unsafe { call(libc::SYS_tkill, [thread as usize, 0, 0, 0, 0, 0]) };
-    sent != Err(Errno(libc::ESRCH))
+    // SAFETY: neither process has memory at address 0 that could be copied.
+    let copied =
+        || unsafe { call(libc::SYS_process_vm_readv, [thread as usize, place, 1, place, 1, 0]) };
+    // Of a thread that has ended, the kernel has no memory.
+    sent != Err(Errno(libc::ESRCH)) && copied() != Err(Errno(libc::ESRCH))
 }
 
 /// Whether every signal handler of the program restarts calls: a wait that a handler interrupts
@@ -325,4 +332,29 @@ pub fn handlers_restart() -> bool {
         // 0 and 1: the default, and ignored.
         got.is_err() || action.handler <= 1 || action.flags & libc::SA_RESTART as u64 != 0
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn process_that_has_ended_does_not_exist_though_its_parent_has_not_waited() {
+        assert!(exists(syscall::gettid()));
+        // SAFETY: the child makes one system call.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(0) };
+        }
+        let mut information = MaybeUninit::<libc::siginfo_t>::zeroed();
+        let options = libc::WEXITED | libc::WNOWAIT;
+        // SAFETY: the kernel writes one record.
+        let ended =
+            unsafe { libc::waitid(libc::P_PID, child as u32, information.as_mut_ptr(), options) };
+        assert_eq!(ended, 0);
+        assert!(!exists(child as u32));
+        // SAFETY: the kernel writes nothing.
+        assert_eq!(unsafe { libc::waitpid(child, core::ptr::null_mut(), 0) }, child);
+    }
 }

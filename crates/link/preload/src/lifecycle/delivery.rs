@@ -17,7 +17,8 @@ use tare_shm::syscall::{self, call};
 
 /// Connections whose bytes are delivered; the kernel resets further ones.
 const MOST: usize = 64;
-/// Milliseconds without a byte that the other end accepts, after which the connection is reset.
+/// Milliseconds without a byte that the other end accepts, after which nothing more is sent: an other
+/// end that is linked has the rest in its ring, any other is reset.
 const PATIENCE: i64 = 60_000;
 /// The same if no process can be started: the program waits.
 const SHORT_PATIENCE: i64 = 1000;
@@ -116,8 +117,8 @@ fn deliver(is_meant: impl Fn(&Slot) -> bool) {
     });
 }
 
-/// Sends all bytes, and ends the streams behind them. Resets connections whose other ends accept
-/// nothing for this number of milliseconds.
+/// Sends all bytes, and ends the streams behind them. Gives up if the other ends accept nothing for
+/// this number of milliseconds.
 fn push_all(deliveries: &[Option<Delivery>], patience: i64) {
     let mut end = kernel::now() + patience;
     loop {
@@ -145,7 +146,12 @@ fn push_all(deliveries: &[Option<Delivery>], patience: i64) {
             return;
         }
         if kernel::now() >= end {
-            state::count(Counter::Reset, 1);
+            let is_reset = |delivery: &&Delivery| {
+                let outgoing = delivery.slot.parts().outgoing;
+                outgoing.is_left() && outgoing.backlog().is_some()
+            };
+            let resets = deliveries.iter().flatten().filter(is_reset).count();
+            state::count(Counter::Reset, resets as u64);
             return;
         }
         kernel::poll(&mut places, Some((end - kernel::now()).clamp(1, patience)));

@@ -64,15 +64,20 @@ fn contended(lock: &Lock, thread: u32, lives: &dyn Fn(u32) -> bool) -> Option<He
         match lock.try_take(thread) {
             Taken::ByOther(owner) => {
                 times = times.saturating_add(1);
+                // A survivor is to see the end of a killed process soon.
+                if times >= SPINS
+                    && times.is_multiple_of(8)
+                    && !lives(owner)
+                    && lock.take_from(owner, thread)
+                {
+                    return Some(Held { thread, taken: Taken::Now });
+                }
                 if times < SPINS {
                     core::hint::spin_loop();
                 } else if times < YIELDS {
                     kernel::yield_now();
                 } else {
                     kernel::sleep(200);
-                    if times.is_multiple_of(64) && !lives(owner) && lock.take_from(owner, thread) {
-                        return Some(Held { thread, taken: Taken::Now });
-                    }
                     if times > TIMES {
                         return None;
                     }

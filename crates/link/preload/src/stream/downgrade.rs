@@ -44,7 +44,7 @@ pub fn sends_tcp_because(slot: &Slot) -> Reason {
 pub fn to_tcp(fd: c_int, slot: &Slot, unread: Unread, reason: Reason) -> Result<(), Corrupt> {
     let outgoing = slot.parts().outgoing;
     let is_urgent = unread != Unread::TakenBackOrLater;
-    if outgoing.mode() == Mode::Tcp || !await_reader(fd, outgoing, is_urgent) {
+    if outgoing.mode() == Mode::Tcp || !await_reader(slot, is_urgent) {
         return Ok(());
     }
     uninterrupted(|| change_to_tcp(fd, slot, unread, reason))?;
@@ -96,24 +96,21 @@ fn count(outgoing: &Direction, reason: Reason) {
     state::because(|statistics| &statistics.downgraded, reason);
 }
 
-/// Until the receiver is not between its look at the changes and its call: some microseconds. One
-/// that has ended there never comes back; one that was stopped there is waited for if it `must` be.
-fn await_reader(fd: c_int, outgoing: &Direction, must: bool) -> bool {
-    const GONE: i16 = libc::POLLERR | libc::POLLHUP;
-    const YIELDS: u32 = 1000;
-    const SLEEPS: u32 = 64;
+/// Until the receiver is not between its look at the changes and its call: some microseconds. It has
+/// its lock there: one that has ended there never comes back; one that was stopped there is waited for
+/// if it `must` be.
+fn await_reader(slot: &Slot, must: bool) -> bool {
+    const YIELDS: u32 = 100;
+    let outgoing = slot.parts().outgoing;
     let mut times = 0u32;
     while !outgoing.can_downgrade() {
         times = times.saturating_add(1);
         if times < YIELDS {
             kernel::yield_now();
-            continue;
-        }
-        kernel::sleep(500);
-        if times.is_multiple_of(SLEEPS) && kernel::events(fd, libc::POLLRDHUP) & GONE != 0 {
+        } else if let Some(held) = receiver_lock::take_soon_to_send(slot) {
+            lock::release(outgoing.receiver_lock(), held);
             return true;
-        }
-        if !must && times > YIELDS + SLEEPS {
+        } else if !must {
             return false;
         }
     }
