@@ -8,7 +8,7 @@ use crate::stream::{downgrade, eventfds};
 use crate::{kernel, state};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
-use tare_link_segment::{Corrupt, Counter, Source};
+use tare_link_segment::{Corrupt, Counter, Reason, Source};
 use tare_shm::syscall::Errno;
 
 /// The room that a call had, and what the kernel's returned.
@@ -101,7 +101,7 @@ pub fn from_tcp(
 
 /// The end of the stream, or the error that it ended with.
 pub fn end(slot: &Slot) -> Step {
-    slot.sends_tcp.store(1, Relaxed);
+    slot.sends_tcp.store(Reason::OtherClosed as u32, Relaxed);
     let is_others = slot.is_deaf.load(Relaxed) == 0;
     match slot.error.swap(0, Relaxed) {
         0 if is_others && slot.parts().incoming.is_cut() => Step::Failed(Errno(libc::ECONNRESET)),
