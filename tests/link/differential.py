@@ -4,7 +4,8 @@
 A set with EPOLLET may report EPOLLIN once more than without a link, as epoll(7) allows: bytes that
 go back to TCP are an edge of the kernel's. It must not miss one.
 
-`python -m tests.link.differential SEED OPERATIONS` repeats a run.
+`python -m tests.link.differential SEED OPERATIONS` repeats a run, and
+`python -m tests.link.differential SEED LENGTH MESSAGES` one of changes behind every byte.
 """
 
 import re
@@ -21,7 +22,7 @@ from tests.link import linked
 from tests.once import OUT, compiled, shared
 from tests.waiting import SECONDS
 
-SOURCE = Path(__file__).parent / "random" / "random_calls.c"
+SOURCES = Path(__file__).parent / "random"
 _EDGES = re.compile(r"(?P<number>\d+) epoll_wait_edges = \d+(?P<events>( \d+:[0-9a-f]+)*)")
 
 
@@ -58,13 +59,23 @@ def _events(text: str) -> dict[str, int]:
     return {data: int(bits, 16) for data, bits in (word.split(":") for word in text.split())}
 
 
-def program() -> str:
-    return str(compiled("random_calls", "cc", "-O1", "-w", "-pthread", "-o", OUT, SOURCE))
+def program(name: str) -> str:
+    options = ("-O1", "-w", "-pthread", "-o", OUT)
+    return str(compiled(name, "cc", *options, SOURCES / f"{name}.c"))
 
 
 def compare(seed: int, operations: int) -> Comparison:
     """Makes this number of calls; every second seed uses links from the first message on."""
-    words = [program(), str(seed), str(operations)]
+    return _compare(seed, program("random_calls"), str(seed), str(operations))
+
+
+def compare_boundaries(seed: int, length: int, messages: int) -> Comparison:
+    """Changes streams of `length` bytes behind each byte, in every way to read them meanwhile; then
+    sends this number of messages each way, in threads."""
+    return _compare(seed, program("boundaries"), str(seed), str(length), str(messages))
+
+
+def _compare(seed: int, *words: str) -> Comparison:
     plain = subprocess.run(words, check=True, capture_output=True, text=True, timeout=SECONDS)
     return Comparison(seed, plain.stdout.splitlines(), linked.run(*words, eager=seed % 2 == 0))
 
@@ -83,7 +94,8 @@ def table(counts: Counter[str]) -> str:
 
 if __name__ == "__main__":
     with shared():
-        done = compare(*map(int, sys.argv[1:]))
+        numbers = [int(word) for word in sys.argv[1:]]
+        done = compare(*numbers) if len(numbers) == 2 else compare_boundaries(*numbers)
     print(done.run.output, end="")
     print(table(coverage([done])))
     sys.exit(done.difference)

@@ -15,3 +15,14 @@ def test_random_calls_return_the_same_with_and_without_a_link() -> None:
         assert done.run.counts["reset"] == 0
         assert done.run.counts["ring_bytes_sent"] > 0
     assert len(differential.coverage(compared)) > 35
+
+
+def test_streams_that_change_behind_every_byte_return_the_same() -> None:
+    done = differential.compare_boundaries(7, 9, 200)
+    assert (done.run.code, done.run.errors, done.difference) == (0, "", None)
+    assert (done.run.counts["links"], done.run.counts["reset"]) == (6, 0)
+    # Each change is a downgrade with an upgrade before it.
+    changes = differential.coverage([done])["change"]
+    assert changes > 2000
+    assert done.run.reasons["downgraded"]["call"] >= changes
+    assert done.run.counts["upgrades"] >= changes

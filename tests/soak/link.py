@@ -8,6 +8,9 @@ from tests.link import differential
 from tests.once import shared
 
 PER_SEED = 2000
+BOUNDARIES = (10, 1000)
+"""Bytes of the streams that change behind every byte, and messages in threads: for every tenth
+seed."""
 
 
 def run(operations: int) -> None:
@@ -17,17 +20,19 @@ def run(operations: int) -> None:
     seeds = range(1, 1 + -(-operations // PER_SEED))
     with shared():
         for seed in seeds:
-            done = differential.compare(seed, PER_SEED)
-            counts += differential.coverage([done])
-            if done.difference:
-                differences.append(done.difference)
-                print(done.difference, flush=True)
+            compared = [differential.compare(seed, PER_SEED)]
+            if seed % 10 == 0:
+                compared.append(differential.compare_boundaries(seed, *BOUNDARIES))
+            counts += differential.coverage(compared)
+            for difference in filter(None, (done.difference for done in compared)):
+                differences.append(difference)
+                print(difference, flush=True)
     print(differential.table(counts))
     renew(
         "link-random",
         "Random calls with and without a link",
         f"python -m tests.soak link --operations {operations}",
-        f"{len(seeds) * PER_SEED:,} operations with {len(seeds):,} seeds;"
+        f"{counts.total():,} operations with {len(seeds):,} seeds;"
         f" {len(differences)} seeds differ.\n\n{differential.table(counts)}",
     )
     assert not differences, f"{len(differences)} of {len(seeds)} seeds differ"

@@ -66,7 +66,7 @@ reasons! {
     Handler "handler" "a signal handler sent while the program copied";
     ShutWriting "shut_writing" "the program ended what it sends (SHUT_WR)";
     Closed "closed" "the program closed it or exited";
-    OtherClosed "other_closed" "the other end closed it";
+    OtherClosed "other_closed" "the other end closed it, or ended what it sends";
 }
 
 impl Reason {

@@ -8,7 +8,7 @@ use crate::stream::{cut, downgrade, eventfds};
 use crate::{kernel, state};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
-use tare_link_segment::{Corrupt, Counter, Source};
+use tare_link_segment::{Corrupt, Counter, Reason, Source};
 use tare_shm::syscall::Errno;
 
 /// The room that a call had, and what the kernel's returned.
@@ -110,7 +110,7 @@ pub fn from_tcp(
 
 /// The end of the stream, or the error that it ended with.
 pub fn end(slot: &Slot) -> Step {
-    slot.sends_tcp.store(1, Relaxed);
+    slot.sends_tcp.store(Reason::OtherClosed as u32, Relaxed);
     let incoming = slot.parts().incoming;
     let is_cut = slot.is_deaf.load(Relaxed) == 0
         && slot.is_given_up.load(Relaxed) != 0
