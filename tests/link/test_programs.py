@@ -279,8 +279,7 @@ def test_ssh_does_the_same_as_without_a_link(is_linked: bool, tmp_path: Path) ->
     own = ["-F", "none", "-o", f"UserKnownHostsFile={tmp_path}/known", "-o", "BatchMode=yes"]
     connect = ("ssh", *own, "-p", str(port), "127.0.0.1", "true")
     with serving(PYTHON, "-c", NO_SSH, str(port), port=port, is_linked=is_linked) as counted:
-        # Both ends send twice before the server ends the connection: it is linked.
-        for command, links in ((("ssh", "-V"), 0), (connect, int(is_linked))):
+        for command, connections in ((("ssh", "-V"), 0), (connect, 1)):
             plain = subprocess.run(
                 command, check=False, capture_output=True, text=True, timeout=SECONDS
             )
@@ -291,9 +290,13 @@ def test_ssh_does_the_same_as_without_a_link(is_linked: bool, tmp_path: Path) ->
                 assert run.errors == plain.stderr.rstrip()
             assert run.errors
             assert plain.stderr
-            assert (run.counts["links"], run.counts["reset"]) == (links, 0)
-    if is_linked:
-        assert (counts(counted)["links"], counts(counted)["reset"]) == (1, 0)
+            # Both ends send twice, so it is linked, in nearly all runs: else there is a reason.
+            stayed = sum(run.reasons["stayed_tcp"].values())
+            assert run.counts["links"] + stayed == connections, run
+            assert run.counts["links"] <= int(is_linked)
+            assert run.counts["reset"] == 0
+    assert counts(counted).get("links", 0) <= int(is_linked)
+    assert counts(counted).get("reset", 0) == 0
 
 
 def test_peer_that_is_killed_leaves_every_byte_behind() -> None:
