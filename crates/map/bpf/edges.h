@@ -32,12 +32,8 @@ struct {
 	__type(value, struct edge_counts);
 } second_edges SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, u32);
-} uses_second SEC(".maps");
+/* In a map of its own: user space changes it as a whole. */
+volatile u32 uses_second SEC(".data.switch") = 0;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -123,14 +119,6 @@ static __always_inline void send_event(struct edge_key *key, u32 kind, int value
 	bpf_ringbuf_submit(event, 0);
 }
 
-/* Which maps are counted in. */
-static __always_inline bool counts_in_second(void)
-{
-	u32 zero = 0, *second = bpf_map_lookup_elem(&uses_second, &zero);
-
-	return second && *second;
-}
-
 /* Each map has a call of its own: the kernel looks up the elements of a map faster where it knows
  * which one it is. */
 static __always_inline struct edge_counts *find_counts(bool in_second, struct edge_key *key)
@@ -154,7 +142,7 @@ static __noinline struct edge_counts *counts_of(struct edge_key *key, bool *fold
 {
 	struct edge_counts *counts;
 	struct edge_key other = {};
-	bool in_second = counts_in_second();
+	bool in_second = uses_second;
 
 	if (!*folded) {
 		counts = find_counts(in_second, key);
@@ -182,7 +170,7 @@ static __noinline struct edge_counts *counts_of(struct edge_key *key, bool *fold
 static __always_inline void count_error(struct edge_key *edge, bool folded, u32 kind, int number)
 {
 	struct error_key key = { .kind = kind, .number = number };
-	void *current = counts_in_second() ? (void *)&second_errors : (void *)&errors;
+	void *current = uses_second ? (void *)&second_errors : (void *)&errors;
 	u64 first_count = 1, *count;
 
 	if (!folded) {
@@ -244,16 +232,24 @@ static __always_inline void identify_program(struct task_struct *task, struct ed
 	key->device = inode->i_sb->s_dev;
 }
 
+/* The program whose name was recorded last, and the tick: one number, which is never half of another. */
+static u64 recorded;
+
 /* The same, and its name goes into `programs`. */
 static __always_inline void read_program(struct task_struct *task, struct edge_key *key)
 {
+	u64 now;
 	struct dentry *dentry = task->mm->exe_file->f_path.dentry;
 	struct program_key program = {};
 
 	identify_program(task, key);
 	program.program = key->program;
 	program.device = key->device;
-	if (!program.program || bpf_map_lookup_elem(&programs, &program))
+	now = (program.program ^ (u64)program.device << 24) + (bpf_jiffies64() << 40);
+	if (!program.program || recorded == now)
+		return;
+	recorded = now;
+	if (bpf_map_lookup_elem(&programs, &program))
 		return;
 	struct program_name name = {};
 	bpf_probe_read_kernel_str(name.name, sizeof(name.name), dentry->d_name.name);

@@ -17,8 +17,9 @@ static __always_inline void connecting(struct sock *sk, struct task_struct *task
 		lose(UNTRACKED_SOCKETS);
 		return;
 	}
-	/* A socket can be used again after a connect that failed. */
-	__builtin_memset(connection, 0, sizeof(*connection));
+	/* A socket can be used again after a connect that failed; new records are zero. */
+	if (connection->state != UNKNOWN)
+		__builtin_memset(connection, 0, sizeof(*connection));
 	connection->state = CONNECTING;
 	connection->pid = task->tgid;
 	connection->key.role = ROLE_CLIENT;

@@ -110,6 +110,18 @@ static __always_inline int note_peer(struct bpf_sock_addr *ctx, bool is_ipv6)
 	return 1;
 }
 
+/* Lets others take what this task had, after all that it did before. x86 does not move a store before
+ * what was read, so that needs no lock. */
+static __always_inline void give_up(u64 *task)
+{
+#if defined(__TARGET_ARCH_x86)
+	asm volatile("" ::: "memory");
+	*(volatile u64 *)task = 0;
+#else
+	__sync_lock_test_and_set(task, 0);
+#endif
+}
+
 /* The peer that the current task noted in this call. Returns false if it noted none. */
 static __always_inline bool take_peer(struct sock *sk, struct udp_state *state,
 				      struct udp_peer *peer)
@@ -119,7 +131,7 @@ static __always_inline bool take_peer(struct sock *sk, struct udp_state *state,
 
 	if (state->task == key.task) {
 		*peer = state->peer;
-		__sync_lock_test_and_set(&state->task, 0);
+		give_up(&state->task);
 		return true;
 	}
 	if (!state->is_shared)
@@ -263,14 +275,14 @@ static __always_inline int count_message(struct sock *sk, int result, bool sent)
 	u32 confidence = 0;
 	bool has_role, is_first_in_tick, folded = false;
 
-	if (sk->sk_protocol != IPPROTO_UDP || (family != AF_INET && family != AF_INET6))
-		return 0;
 	if (result == -EAGAIN || result == -ERESTARTSYS) {
 		/* A receive has noted no peer then. */
 		if (sent)
 			forget_peer(sk);
 		return 0;
 	}
+	if (sk->sk_protocol != IPPROTO_UDP || (family != AF_INET && family != AF_INET6))
+		return 0;
 	read_addresses(sk, &key);
 	peer_port = __builtin_bswap16(sk->__sk_common.skc_dport);
 	first.is_connected = peer_port;
@@ -310,7 +322,7 @@ static __always_inline int count_message(struct sock *sk, int result, bool sent)
 		send_event(&key, sent ? SENT : RECEIVED, result, task->tgid, confidence);
 		return 0;
 	}
-	counts = find_counts(counts_in_second(), &key);
+	counts = find_counts(uses_second, &key);
 	if (!counts) {
 		read_program(task, &key);
 		counts = counts_of(&key, &folded);

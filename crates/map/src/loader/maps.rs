@@ -44,7 +44,7 @@ impl Pair {
 
 /// Makes the programs count in these maps. When it returns, no program uses the other ones.
 pub fn count_in(kernel: &mut Ebpf, pair: Pair) -> Result<(), Error> {
-    let name = "uses_second";
+    let name = ".data.switch";
     let switch = kernel.map_mut(name).and_then(|map| Array::try_from(map).ok());
     let mut switch: Array<_, u32> = switch.ok_or_else(|| Error::new(name, "not in the object"))?;
     switch.set(0, u32::from(pair == Pair::Second), 0).map_err(|error| failed(name, &error))?;
