@@ -76,19 +76,30 @@ static __always_inline void count_connection(struct connection *connection)
 		lose(LOST_OPEN);
 }
 
+/* The value that the kernel passes is the same, but some kernels take no key from it. */
+static __always_inline struct connection *record_of(struct sock *sk, void *value)
+{
+	return sk && value ? bpf_sk_storage_get(&connections, sk, 0, 0) : NULL;
+}
+
 SEC("iter/bpf_sk_storage_map")
 int drain(struct bpf_iter__bpf_sk_storage_map *ctx)
 {
-	if (ctx->sk && ctx->value)
-		drain_connection(ctx->value, ctx->sk);
+	struct sock *sk = ctx->sk;
+	struct connection *connection = record_of(sk, ctx->value);
+
+	if (connection)
+		drain_connection(connection, sk);
 	return 0;
 }
 
 SEC("iter/bpf_sk_storage_map")
 int count_open(struct bpf_iter__bpf_sk_storage_map *ctx)
 {
-	if (ctx->sk && ctx->value)
-		count_connection(ctx->value);
+	struct connection *connection = record_of(ctx->sk, ctx->value);
+
+	if (connection)
+		count_connection(connection);
 	return 0;
 }
 

@@ -215,9 +215,20 @@ static __always_inline void read_addresses(struct sock *sk, struct edge_key *key
 /* Whether the kernel chooses such ports for clients of the socket's namespace. */
 static __always_inline bool is_ephemeral(struct sock *sk, u16 port)
 {
-	u32 range = sk->__sk_common.skc_net.net->ipv4.ip_local_ports.range;
-	u16 low = range, high = range >> 16;
+	struct net *net = sk->__sk_common.skc_net.net;
+	u16 low, high;
 
+	if (bpf_core_field_exists(net->ipv4.ip_local_ports.range)) {
+		u32 range = net->ipv4.ip_local_ports.range;
+
+		low = range;
+		high = range >> 16;
+	} else {
+		struct net___before_6_8 *older = (void *)net;
+
+		low = older->ipv4.ip_local_ports.range[0];
+		high = older->ipv4.ip_local_ports.range[1];
+	}
 	return port >= low && port <= high;
 }
 

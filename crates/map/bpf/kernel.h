@@ -8,6 +8,7 @@
 #include <linux/types.h>
 #include <stdbool.h>
 #include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 
 typedef __u8 u8;
@@ -56,6 +57,19 @@ struct net {
 	struct netns_ipv4 ipv4;
 };
 
+/* Before Linux 6.8. */
+struct local_ports___before_6_8 {
+	int range[2];
+};
+
+struct netns_ipv4___before_6_8 {
+	struct local_ports___before_6_8 ip_local_ports;
+};
+
+struct net___before_6_8 {
+	struct netns_ipv4___before_6_8 ipv4;
+};
+
 typedef struct {
 	struct net *net;
 } possible_net_t;
@@ -95,7 +109,7 @@ struct bpf_local_storage;
 
 struct sock {
 	struct sock_common __sk_common;
-	u8 sk_userlocks;
+	u8 sk_userlocks;	/* of some kernels, a part of a byte */
 	u16 sk_protocol;
 	u16 sk_type;
 	int sk_err;

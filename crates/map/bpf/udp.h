@@ -286,7 +286,7 @@ static __always_inline int count_message(struct sock *sk, int result, bool sent)
 	read_addresses(sk, &key);
 	peer_port = __builtin_bswap16(sk->__sk_common.skc_dport);
 	first.is_connected = peer_port;
-	first.is_bound = sk->sk_userlocks & SOCK_BINDPORT_LOCK;
+	first.is_bound = BPF_CORE_READ_BITFIELD(sk, sk_userlocks) & SOCK_BINDPORT_LOCK;
 	key.role = ROLE_CLIENT;
 	/* Most clients need no storage: connected, with a port that the kernel chose. */
 	has_role = first.is_bound || !first.is_connected;

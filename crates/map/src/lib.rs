@@ -53,7 +53,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// An error of the loader with its causes, in one line and without the verifier's log.
+/// An error of the loader with its causes, in one line.
 fn failed(what: &str, error: &dyn std::error::Error) -> Error {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -61,5 +61,30 @@ fn failed(what: &str, error: &dyn std::error::Error) -> Error {
         text = format!("{text}: {error}");
         cause = error.source();
     }
-    Error::new(what, text.lines().next().unwrap_or_default())
+    Error::new(what, summary(&text))
+}
+
+/// The first line, and of the verifier's log the one that says why: the last one before its statistics.
+fn summary(text: &str) -> String {
+    let Some((first, log)) = text.split_once("Verifier output:") else {
+        return text.lines().next().unwrap_or_default().to_owned();
+    };
+    let is_statistic = |line: &&str| {
+        ["verification time", "stack depth", "processed "].iter().any(|name| line.starts_with(name))
+    };
+    let reason = log.lines().map(str::trim).take_while(|line| !is_statistic(line));
+    format!("{}: {}", first.trim_end_matches([' ', '.']), reason.last().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn summary_has_the_reason_of_the_verifier() {
+        let log = "the call returned EACCES. Verifier output: 0: R1=ctx()\n1: (85) call 1\n\
+                   R2 type=buf expected=fp\nverification time 9 usec\nprocessed 2 insns\n: denied";
+        assert_eq!(summary(log), "the call returned EACCES: R2 type=buf expected=fp");
+        assert_eq!(summary("no map: denied\nmore"), "no map: denied");
+    }
 }

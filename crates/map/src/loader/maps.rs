@@ -4,6 +4,7 @@
 
 use crate::layout::{EdgeCounts, EdgeKey, ErrorKey};
 use crate::loader::calls;
+use crate::loader::pair::Pair;
 use crate::loader::programs::{add_other, map_fd};
 use crate::{Error, failed};
 use aya::Ebpf;
@@ -11,36 +12,6 @@ use aya::maps::Array;
 
 pub type Edges = Vec<(EdgeKey, EdgeCounts)>;
 pub type Errors = Vec<(ErrorKey, u64)>;
-
-/// One of the two maps of edges, and its map of errors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pair {
-    First,
-    Second,
-}
-
-impl Pair {
-    pub fn other(self) -> Self {
-        match self {
-            Self::First => Self::Second,
-            Self::Second => Self::First,
-        }
-    }
-
-    pub fn edges(self) -> &'static str {
-        match self {
-            Self::First => "edges",
-            Self::Second => "second_edges",
-        }
-    }
-
-    pub fn errors(self) -> &'static str {
-        match self {
-            Self::First => "errors",
-            Self::Second => "second_errors",
-        }
-    }
-}
 
 /// Makes the programs count in these maps. When it returns, no program uses the other ones.
 pub fn count_in(kernel: &mut Ebpf, pair: Pair) -> Result<(), Error> {
@@ -74,6 +45,21 @@ pub fn take(kernel: &mut Ebpf, pair: Pair) -> Result<(Edges, Errors), Error> {
 pub fn take_errors(kernel: &Ebpf, pair: Pair) -> Result<Errors, Error> {
     calls::take_elements(map_fd(kernel, pair.errors())?, (NO_ERROR, 0))
         .map_err(|error| Error::new("the map of errors", error))
+}
+
+const OPEN: &str = "open_connections";
+
+/// Connections that `drain` found open.
+pub fn open(kernel: &Ebpf) -> Result<u64, Error> {
+    let map = kernel.map(OPEN).and_then(|map| Array::try_from(map).ok());
+    let map: Array<_, u64> = map.ok_or_else(|| Error::new(OPEN, "not in the object"))?;
+    map.get(&0, 0).map_err(|error| failed(OPEN, &error))
+}
+
+pub fn set_open(kernel: &mut Ebpf, number: u64) -> Result<(), Error> {
+    let map = kernel.map_mut(OPEN).and_then(|map| Array::try_from(map).ok());
+    let mut map: Array<_, u64> = map.ok_or_else(|| Error::new(OPEN, "not in the object"))?;
+    map.set(0, number, 0).map_err(|error| failed(OPEN, &error))
 }
 
 const NO_ERROR: ErrorKey = ErrorKey { edge: EdgeKey::OTHER, kind: 0, number: 0 };

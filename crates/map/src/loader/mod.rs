@@ -6,6 +6,7 @@ pub mod connections;
 pub mod losses;
 pub mod maps;
 pub mod options;
+pub mod pair;
 pub mod programs;
 pub mod room;
 pub mod tracer;

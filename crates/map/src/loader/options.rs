@@ -27,3 +27,9 @@ impl Default for Options {
         }
     }
 }
+
+/// Edges that the kernel has room for: some more than are shown, so that new ones are recorded until
+/// idle ones have left.
+pub fn map_size(max_edges: u32) -> u32 {
+    max_edges.saturating_add(max_edges / 8)
+}

@@ -4,9 +4,8 @@
 use crate::edges::edge::{Events, Method};
 use crate::layout::{EdgeCounts, EdgeKey};
 use crate::loader::calls::Iterator;
-use crate::loader::maps::Pair;
-use crate::loader::options::Options;
-use crate::loader::room;
+use crate::loader::options::{Options, map_size};
+use crate::loader::pair::Pair;
 use crate::{Error, failed};
 use aya::maps::{HashMap as BpfHashMap, Map};
 use aya::programs::{BtfTracePoint, CgroupAttachMode, CgroupSockAddr, Iter, ProgramError};
@@ -34,7 +33,7 @@ pub fn load(options: &Options, btf: &Btf) -> Result<Ebpf, Error> {
         Events::All => 2,
     };
     // One more, for what does not fit.
-    let edges = room::size(options.max_edges).saturating_add(1);
+    let edges = map_size(options.max_edges).saturating_add(1);
     let edges = if is_aggregate { edges.max(FLOWS) } else { edges };
     let mut kernel = EbpfLoader::new()
         .btf(Some(btf))

@@ -8,7 +8,9 @@
 use crate::clock::process_seconds;
 use crate::layout::{ADDED_EDGES, ADDED_ERRORS, EdgeCounts, EdgeKey, ErrorKey, FOLDED};
 use crate::loader::losses;
-use crate::loader::maps::{Pair, count_in, read_edges, take, take_errors};
+use crate::loader::maps::{count_in, read_edges, take, take_errors};
+use crate::loader::options::map_size;
+use crate::loader::pair::Pair;
 use crate::loader::user_space_counts::{EdgeTotals, oldest_idle};
 use crate::{Error, failed};
 use aya::Ebpf;
@@ -21,12 +23,6 @@ const SHARE_OF_A_CORE: f64 = 200.0;
 
 /// Errors that there is room for in the kernel.
 const MAX_ERRORS: u64 = 4096;
-
-/// Edges that the kernel has room for: some more, so that new ones are recorded until idle ones have
-/// left.
-pub fn size(max_edges: u32) -> u32 {
-    max_edges.saturating_add(max_edges / 8)
-}
 
 /// When room is made in the kernel's maps, and for how many edges.
 pub struct Room {
@@ -53,7 +49,7 @@ impl Room {
         let [edges, errors] = [ADDED_EDGES, ADDED_ERRORS].map(|what| additions.get(&what, 0));
         let edges = edges.map_err(|error| failed(ADDITIONS, &error))?;
         let errors = errors.map_err(|error| failed(ADDITIONS, &error))?;
-        let is_full = edges >= u64::from(size(self.max_edges)) && has_new_folded;
+        let is_full = edges >= u64::from(map_size(self.max_edges)) && has_new_folded;
         let has_many_errors = errors > MAX_ERRORS / 2;
         if !is_full && edges <= u64::from(self.max_edges) && !has_many_errors {
             return Ok(());
@@ -83,7 +79,7 @@ impl Room {
 
     /// The number of edges that may stay if there was no room for others.
     fn most_if_full(&self) -> usize {
-        size(self.max_edges) as usize - (self.max_edges as usize / 8).max(1)
+        map_size(self.max_edges) as usize - (self.max_edges as usize / 8).max(1)
     }
 }
 

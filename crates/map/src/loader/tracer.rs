@@ -11,14 +11,15 @@ use crate::layout::{EdgeCounts, EdgeKey, LOST_OPEN};
 use crate::loader::calls;
 use crate::loader::connections::Connections;
 use crate::loader::losses;
-use crate::loader::maps::{self, Edges, Errors, Pair};
+use crate::loader::maps::{self, Edges, Errors};
 use crate::loader::options::Options;
+use crate::loader::pair::Pair;
 use crate::loader::programs::{self, map_fd};
 use crate::loader::room::Room;
 use crate::loader::unseen::{OpenByEdge, missing};
 use crate::loader::user_space_counts::{EdgeTotals, Stream};
 use crate::{Error, failed};
-use aya::maps::{Array, RingBuf};
+use aya::maps::RingBuf;
 use aya::sys::{Stats, enable_stats};
 use aya::{Btf, Ebpf};
 use std::collections::{HashMap, HashSet};
@@ -127,9 +128,8 @@ impl Tracer {
         }
     }
 
-    /// Makes room for new edges if [`Options::max_edges`] are recorded: those without open connections
-    /// are added to the edge `other`. To be called about once a second between readings; [`Tracer::read`]
-    /// and [`Tracer::read_now`] do it, too.
+    /// Makes room for new edges by adding idle edges to the edge `other`, if there is need. Readings do
+    /// it, too; between them, it should be called about once a second.
     pub fn make_room(&mut self) -> Result<(), Error> {
         if self.method == Method::Bundle {
             self.room.make(&mut self.kernel, &mut self.totals)?;
@@ -172,13 +172,15 @@ impl Tracer {
     /// fewer connections are open than edges have.
     fn read_connections(&mut self, may_count: bool) -> Result<Reading, Error> {
         let begin = Instant::now();
-        self.set_open(0)?;
+        maps::set_open(&mut self.kernel, 0)?;
         self.drained = self.connections.drain()?;
         self.next_drain = begin + begin.elapsed() * SHARE_OF_A_CORE;
         let errors = self.errors()?;
         let mut edges = self.counts()?;
         let active: i64 = edges.iter().map(|(_, counts)| counts.active()).sum();
-        if may_count && active - self.totals.unseen_ends.total() as i64 > self.open()? as i64 {
+        if may_count
+            && active - self.totals.unseen_ends.total() as i64 > maps::open(&self.kernel)? as i64
+        {
             edges = self.find_unseen_ends(edges)?;
             self.next_count = Instant::now() + BETWEEN_COUNTS;
         }
@@ -228,20 +230,6 @@ impl Tracer {
             *numbers.entry(key).or_default() += count;
         }
         Ok(OpenByEdge { numbers, namespaces })
-    }
-
-    fn open(&self) -> Result<u64, Error> {
-        let map = self.kernel.map("open_connections").and_then(|map| Array::try_from(map).ok());
-        let map: Array<_, u64> =
-            map.ok_or_else(|| Error::new("open_connections", "not in the object"))?;
-        map.get(&0, 0).map_err(|error| failed("open_connections", &error))
-    }
-
-    fn set_open(&mut self, number: u64) -> Result<(), Error> {
-        let map = self.kernel.map_mut("open_connections").and_then(|map| Array::try_from(map).ok());
-        let mut map: Array<_, u64> =
-            map.ok_or_else(|| Error::new("open_connections", "not in the object"))?;
-        map.set(0, number, 0).map_err(|error| failed("open_connections", &error))
     }
 
     /// Adds the flows since the last call to the totals: the kernel counts in the other maps
@@ -294,11 +282,9 @@ impl Tracer {
         for (key, count) in counted.into_iter().chain(self.totals.errors()) {
             errors.entry(key.edge).or_default().push((key.kind, key.number, count));
         }
-        let surplus: HashSet<_> = if self.method == Method::Bundle {
-            self.room.surplus(&edges, &self.totals).into_iter().collect()
-        } else {
-            HashSet::new()
-        };
+        let is_bundle = self.method == Method::Bundle;
+        let surplus = is_bundle.then(|| self.room.surplus(&edges, &self.totals));
+        let surplus: HashSet<_> = surplus.into_iter().flatten().collect();
         let clock = Clock::now();
         let mut found = Vec::with_capacity(edges.len());
         let mut other = EdgeCounts::EMPTY;
