@@ -66,6 +66,9 @@ def test_server_that_is_a_client_has_both_edges(bridged: list[Host], program: Pr
         front, back = int(gateway.ask("listen", two)), int(shop.ask("listen", three))
         browser.ask("open", "front", two, front)
         gateway.ask("open", "back", three, back)
+        # Both are accepted then.
+        browser.ask("exchange", "front", 10)
+        gateway.ask("exchange", "back", 10)
         found = tracing.stop()
     assert connections(edges_of(found, bridged)) == {
         ("browser", "client", one, two, front): 1,
