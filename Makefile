@@ -96,7 +96,7 @@ test-integration: native java hello shop ## importers on what the tools of other
 	@setup/install-peers kieker opentelemetry zipkin kafka kafka3 elasticsearch
 	@setup/install-peers jaeger jaeger-collector jaeger-ingester jaeger-query
 	@.venv/bin/uv sync --quiet --locked --group engines
-	@.venv/bin/pytest -m integration tests/peers tests/shop bench tests/engines tests/link
+	@.venv/bin/pytest -m integration tests/peers tests/shop bench tests/engines tests/link tests/map
 	@.venv/bin/pytest -m integration tests/lab -k "pod or a_guest_is_booted_for_each_condition"
 
 .PHONY: test-guests
