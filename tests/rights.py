@@ -31,11 +31,14 @@ def may_run_pods() -> bool:
 
 
 def may_run_guests() -> bool:
-    """Root with user-mode Linux may."""
-    from tare.lab.environments.guest.uml import KERNEL
-    from tare.lab.processes.processes import find
+    """Root with user-mode Linux may, where its kernel works on this CPU."""
+    from tare.lab.environments.guest.uml import UserModeLinux
 
-    return may_make_namespaces() and find(KERNEL) is not None
+    try:
+        UserModeLinux().check()
+    except ValueError:
+        return False
+    return may_make_namespaces()
 
 
 def end_rootless_podman(runtime: Path) -> None:

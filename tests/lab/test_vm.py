@@ -13,7 +13,7 @@ import pytest
 from pydantic_core import PydanticCustomError
 from tests.lab.conftest import Experiment
 from tests.lab.leftovers import of_guests
-from tests.rights import may_run_guests
+from tests.rights import may_make_namespaces, may_run_guests
 from tests.waiting import wait_for
 
 from tare.errors import InputError
@@ -31,10 +31,11 @@ from tare.plan.schema.environments import MachineName, VmEnvironment
 
 pytestmark = [
     pytest.mark.integration,
-    pytest.mark.skipif(
-        not may_run_guests(), reason="guests need root and the package user-mode-linux"
-    ),
+    pytest.mark.skipif(not may_make_namespaces(), reason="guests need root"),
 ]
+USER_MODE_LINUX = pytest.mark.skipif(
+    not may_run_guests(), reason="needs user-mode Linux, and a CPU that it works on"
+)
 PLAN = """\
 name = "try"
 budget = "3%"
@@ -62,17 +63,20 @@ def guest(tmp_path: Path) -> Iterator[Vm]:
         found.stop()
 
 
+@USER_MODE_LINUX
 def test_a_guest_has_the_memory_that_it_was_given(guest: Vm) -> None:
     kibibytes = guest.exec(["sed", "-n", "s/^MemTotal: *//p", "/proc/meminfo"]).split()[0]
     assert 400 << 10 < int(kibibytes) <= 512 << 10
 
 
+@USER_MODE_LINUX
 def test_processes_whose_parents_have_ended_leave_no_zombies(guest: Vm) -> None:
     guest.exec(["sh", "-c", "for one in 1 2 3 4 5; do sh -c 'sleep 0.1 & exit 0'; done"])
     # The name of a zombie stays.
     wait_for(lambda: "sleep" not in guest.exec(["ps", "-A", "-o", "comm="]))
 
 
+@USER_MODE_LINUX
 def test_who_does_not_know_the_token_gets_no_answer(guest: Vm, tmp_path: Path) -> None:
     guest.exec(["true"])
     assert guest._guest is not None
@@ -90,6 +94,7 @@ def test_who_does_not_know_the_token_gets_no_answer(guest: Vm, tmp_path: Path) -
     assert made.exists()
 
 
+@USER_MODE_LINUX
 def test_a_guest_that_has_ended_is_told(guest: Vm, tmp_path: Path) -> None:
     log = tmp_path / "log"
     program = Program("service", ["sh", "-c", "echo up; sleep 600"], tmp_path, log, [0])
@@ -106,6 +111,7 @@ def test_a_guest_that_has_ended_is_told(guest: Vm, tmp_path: Path) -> None:
         guest.exec(["true"])
 
 
+@USER_MODE_LINUX
 def test_a_kernel_that_does_not_start_says_why(guest: Vm, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guest._machine, "interface", "none0")
     for _ in range(2):
@@ -154,6 +160,7 @@ def test_a_plan_may_leave_the_machine_open(monkeypatch: pytest.MonkeyPatch) -> N
     assert works() == ["vm-kvm", "mine"]  # whose error says what is missing
 
 
+@USER_MODE_LINUX
 def test_user_mode_linux_has_one_cpu() -> None:
     table = '[{ type = "vm", machine = "uml", cpus = 2 }]'
     plan = parse(PLAN.format(environments=table), "try.toml", Path("/plans"))
@@ -187,6 +194,7 @@ def test_a_guest_is_booted_for_each_condition(experiment: Experiment, machine: M
     assert len(boots) == 1 + len(experiment.manifest["runs"])
 
 
+@USER_MODE_LINUX
 def test_hook_and_proxy_work_in_guests(experiment: Experiment) -> None:
     experiment.write_plan_of_layers(GUESTS)
     done = experiment.measure(blocks=1)

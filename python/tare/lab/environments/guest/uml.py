@@ -1,11 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """User-mode Linux: a kernel that is a process of this host."""
 
+import re
+import subprocess
+from pathlib import Path
+
 from tare.lab.environments.guest.machine import Boot, Machine
 from tare.lab.processes.processes import find
 from tare.plan import expected
 
 KERNEL = "linux.uml"
+CPUS = Path("/proc/cpuinfo")
+FIRST_WITH_AMX = (6, 13)
+"""Earlier ones hand over 2,696 bytes of registers, and Linux wants all: 11,008 on a CPU with AMX
+(EFAULT of PTRACE_SETREGSET)."""
 
 
 class UserModeLinux(Machine):
@@ -18,6 +26,8 @@ class UserModeLinux(Machine):
     def check(self) -> None:
         if find(KERNEL) is None:
             raise expected(f"{KERNEL} to be installed: get the package user-mode-linux")
+        if "amx_tile" in CPUS.read_text() and _version() < FIRST_WITH_AMX:
+            raise expected(f"{KERNEL} 6.13 or later, as this CPU has AMX: take machine = 'tcg'")
 
     def command(self, boot: Boot) -> list[str]:
         first, *words = boot.first
@@ -30,3 +40,10 @@ class UserModeLinux(Machine):
             *(f"ubd{number}={image}" for number, image in enumerate(boot.disks)),
             f"init={first}", "--", *words,
         ]  # fmt: skip
+
+
+def _version() -> tuple[int, int]:
+    """The newest that there can be, if it does not say."""
+    done = subprocess.run([KERNEL, "--version"], capture_output=True, text=True, check=False)
+    found = re.match(r"(\d+)\.(\d+)", done.stdout)
+    return (int(found[1]), int(found[2])) if found else (99, 0)
