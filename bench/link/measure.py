@@ -98,7 +98,7 @@ def run(quick: bool) -> bool:
         f"{turns} turns of about {TURN_NS // 1_000_000} ms in random order. Round trips of a"
         " message and its echo, or streams of messages with an answer to the last one. Both"
         " processes on two CPUs, or on one where the name ends so. The bare ring has no sockets; it"
-        f" has 2^{USUAL_RING} bytes, and spins for 20 µs on two CPUs. redis-benchmark (1 and 50"
+        f" has 2^{USUAL_RING} bytes, and spins for 20 µs on two CPUs.\n\nredis-benchmark (1 and 50"
         " connections) and wrk (8 connections, files of 700 B to 10 MB, and a connection for each"
         f" request of 700 B) run {services.turns(quick)} turns of about a second beside a server on"
         " the other CPU, both ends linked or none; a silent pair is watched for some seconds. Files"

@@ -35,7 +35,7 @@ impl UnseenEnds {
         self.0.get(key).copied().unwrap_or(0)
     }
 
-    /// Those of an edge that leaves are ends of the edge `other`.
+    /// The ends of an edge that leaves count as ends of the edge `other`.
     pub fn fold(&mut self, key: &EdgeKey) {
         if let Some(number) = self.0.remove(key) {
             *self.0.entry(EdgeKey::OTHER).or_default() += number;

@@ -108,7 +108,7 @@ impl EdgeTotals {
         true
     }
 
-    /// Adds errors to those of the edge `other`.
+    /// Adds errors to the errors of the edge `other`.
     pub fn fold_errors(&mut self, leaves: impl Fn(&ErrorKey) -> bool) {
         let leaving: Vec<_> = self.errors.extract_if(|key, _| leaves(key)).collect();
         for (key, count) in leaving {

@@ -116,7 +116,7 @@ impl Members {
         self.set.store(set as u32, Relaxed);
     }
 
-    /// A link is in the set, and the kernel is told this of it. `None` if there are too many.
+    /// A link is in the set, for which the kernel gets this event. `None` if there are too many.
     pub fn put(&self, place: u32, fd: c_int, event: epoll_event) -> Option<&Member> {
         let known = self.list.iter().position(|member| member.is_of(place));
         let Some(number) = known.or_else(|| self.list.iter().position(Member::take)) else {

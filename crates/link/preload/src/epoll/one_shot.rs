@@ -22,7 +22,7 @@ use libc::epoll_event;
 /// There was a link with EPOLLONESHOT.
 static IS_USED: AtomicBool = AtomicBool::new(false);
 
-/// Before the kernel is told of a link. If nothing can tell its events, `record` refuses it.
+/// Before epoll_ctl of a link. If its events cannot be told from others, `record` refuses it.
 pub fn begin(connection: &Connection, set: c_int, operation: c_int, fd: c_int, event: epoll_event) {
     let is_new = operation == libc::EPOLL_CTL_ADD;
     let known = epoll_sets::find(set).zip(epoll_sets::number(set));
