@@ -8,7 +8,7 @@ use core::sync::atomic::Ordering::Relaxed;
 pub const ROOT: u32 = 0;
 
 /// From this length on, four cursors are faster than one.
-const MANY: usize = 48;
+const MANY: usize = 32;
 
 /// What a scan found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,8 @@ impl View<'_> {
     #[inline]
     fn walk<const WHOLE: bool>(&self, state: u32, bytes: &[u8]) -> Scan {
         let overlap = (self.rules.longest.load(Relaxed) as usize).saturating_sub(1);
-        let found = if bytes.len() >= MANY && overlap <= bytes.len() / 3 {
+        // A cursor walks over a quarter of what is not overlap, and over the overlap.
+        let found = if bytes.len() >= MANY && overlap <= bytes.len() / 3 * 2 {
             self.scan_four::<WHOLE>(state, bytes, overlap)
         } else {
             self.scan_one::<WHOLE>(state, bytes)

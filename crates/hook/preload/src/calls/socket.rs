@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::calls::block::{fail, reset};
 use crate::connection::Flow;
-use crate::record::entry_overhead::Before;
+use crate::record::own_time::OwnTime;
 use crate::record::hook::{DESCRIPTORS, Hook};
 use crate::search::{Outcome, Search};
 use crate::thread::Thread;
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
-use tare_clock::ticks;
 use tare_hook_segment::{Direction, Symbol, Unseen};
 use tare_interpose::Kind;
 use tare_shm::syscall::are_forbidden;
@@ -16,8 +15,8 @@ use tare_shm::syscall::are_forbidden;
 /// withhold it, `after` sees its result where that is positive and may turn it into a reset.
 /// On anything but a socket it is counted and made, no more.
 ///
-/// Own time is from here to the end without `call`, its first part as [`Before`] has it; it
-/// leaves out the look at the descriptor, which calls on files make too.
+/// Own time is from here to the end without `call`, as [`OwnTime`] has it; it leaves out the look at
+/// the descriptor, which calls on files make too.
 #[inline(always)]
 pub fn moving<R: Copy + PartialOrd + From<i8>>(
     symbol: Symbol,
@@ -44,7 +43,8 @@ pub fn moving<R: Copy + PartialOrd + From<i8>>(
         return call();
     }
 
-    let before = Before::begin(block, direction);
+    let is_searched = hook.rules().is_some_and(|view| view.rules.wanted(direction) != 0);
+    let own_time = OwnTime::begin(block, symbol, direction, is_searched);
     let connection = DESCRIPTORS.connection(entry);
     if connection.is_none() && kind.is_stream() {
         hook.count_unseen(Unseen::Untracked);
@@ -57,18 +57,17 @@ pub fn moving<R: Copy + PartialOrd + From<i8>>(
         if !is_blocked {
             reset(fd, kind, connection);
         }
-        hook.spent(statistics, symbol, before.end());
+        hook.spent(statistics, symbol, own_time.before_call());
         return fail();
     }
 
-    let before = before.end();
+    let before = own_time.before_call();
     let result = call();
-    let resumed = ticks();
+    let resumed = own_time.resume();
     let outcome = if result > R::from(0) { after(&search, result) } else { Outcome::Pass };
     if outcome == Outcome::Block {
         reset(fd, kind, connection);
     }
-    let own = before.wrapping_add(ticks().wrapping_sub(resumed));
-    hook.spent(statistics, symbol, own);
+    hook.spent(statistics, symbol, own_time.end(before, resumed));
     if outcome == Outcome::Block { fail() } else { result }
 }
