@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -67,6 +67,28 @@ def test_programs_come_in_when_others_have_gone(tmp_path: Path) -> None:
             wait_for(lambda: count(tmp_path / "events.log") > 5)
         wait_for(lambda: count(tmp_path / "events.log") == MANY)
         ended(collector)
+
+
+def test_who_connects_has_room_for_the_descriptor_that_it_sends(
+    compiled: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """Also where all send theirs at once, long after they came."""
+    variables = os.environ | {"TARE_LOG": str(tmp_path / "socket")}
+    with collecting(tmp_path, "events.log", *FEW) as collector, ExitStack() as stack:
+        connections = [stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(30)]
+        for connection in connections:
+            connection.connect(str(tmp_path / "socket"))
+        # It comes in behind them.
+        subprocess.run([compiled("linked")], check=True, env=variables)
+        collector.send_signal(signal.SIGSTOP)
+        with open("/dev/null", "rb") as sent:
+            for connection in connections:
+                with suppress(BrokenPipeError):  # its place is another's
+                    socket.send_fds(connection, [b"x"], [sent.fileno()])
+        collector.send_signal(signal.SIGCONT)
+        told = ended(collector)
+    assert "it is not a segment of Tare" in told
+    assert "it sent no descriptor" not in told
 
 
 def test_a_command_keeps_its_limit_of_descriptors(tmp_path: Path) -> None:

@@ -32,6 +32,9 @@ const MOST_PENDING: usize = 256;
 /// Descriptors that are left for what is opened for a moment, and for what a program hands over.
 const RESERVE: u64 = 16;
 
+/// Descriptors that a program takes besides its connection, once it is served.
+const UNTIL_SERVED: u64 = 2;
+
 pub struct Acceptor {
     socket: Listening,
     admission: Admission,
@@ -205,7 +208,7 @@ impl Acceptor {
 
     fn accept_all(&mut self, clients: &mut Vec<Client>) {
         for _ in 0..AT_ONCE {
-            match self.accept() {
+            match self.accept(clients.len()) {
                 Ok(None) => return self.pause(false),
                 Ok(Some((connection, peer))) if self.admits(&connection, &peer) => {
                     clients.extend(self.handshake(connection, peer));
@@ -251,13 +254,15 @@ impl Acceptor {
         self.warn(peer.uid, text);
     }
 
-    /// The next who has come. Nobody is taken in whose descriptors would find no room.
-    fn accept(&self) -> io::Result<Option<(UnixStream, libc::ucred)>> {
+    /// The next who has come. Nobody is taken in whose descriptors would find no room beside those of
+    /// `unserved` clients and of those who have said nothing yet.
+    fn accept(&self, unserved: usize) -> io::Result<Option<(UnixStream, libc::ucred)>> {
         if !is_readable(&*self.socket.listener) {
             return Ok(None);
         }
         let lowest = self.socket.listener.try_clone()?.as_raw_fd() as u64;
-        if lowest + RESERVE > DescriptorLimit::get()?.end() {
+        let expected = UNTIL_SERVED * (unserved + self.pending.len()) as u64;
+        if lowest + expected + RESERVE > DescriptorLimit::get()?.end() {
             return Err(io::Error::from_raw_os_error(libc::EMFILE));
         }
         let (connection, _) = self.socket.listener.accept()?;
