@@ -11,26 +11,62 @@ use core::ffi::c_int;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
 
-/// Milliseconds after which a server may have come: it was started again, with the library.
+/// Milliseconds after which a server may have come: it was started again, with the library. Each time
+/// that it is absent again, it is waited for half as often, until they are doubled so many times.
 const LATELY: u32 = 250;
+const MOST_DOUBLINGS: u64 = 5;
 
-/// The upper half of the hash of an address, and the millisecond at which its server did not come. Of
-/// two servers with the same place, the later one is known.
+/// Bits of a word of `ABSENT`: milliseconds, and above them the number of doublings.
+const TIME: u32 = 32;
+const DOUBLINGS: u32 = 4;
+
+/// The upper bits of the hash of an address, how often its server was absent in succession, and the
+/// millisecond at which it did not come. Of two servers with the same place, the later one is known.
 static ABSENT: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
 
 /// The server at the other end of a connection did not come, though it had an occasion.
 pub fn note(fd: c_int) {
     if let Some(key) = key(fd) {
-        place(key).store(key >> 32 << 32 | u64::from(now()), Relaxed);
+        let (place, now) = (place(key), now());
+        place.store(noted(place.load(Relaxed), key, now), Relaxed);
     }
 }
 
 /// Whether the server at the other end of a connection was absent lately.
 pub fn is_likely(fd: c_int) -> bool {
-    key(fd).is_some_and(|key| {
-        let known = place(key).load(Relaxed);
-        known >> 32 == key >> 32 && now().wrapping_sub(known as u32) < LATELY
-    })
+    key(fd).is_some_and(|key| is_lately(place(key).load(Relaxed), key, now()))
+}
+
+/// The word of a server that has `known`, and is absent `now`.
+fn noted(known: u64, key: u64, now: u32) -> u64 {
+    let doublings = match age(known, key, now) {
+        // Waited for as soon as the time was over, in vain.
+        Some(age) if age < 2 * length(known) => (doublings(known) + 1).min(MOST_DOUBLINGS),
+        _ => 0,
+    };
+    hash(key) << (TIME + DOUBLINGS) | doublings << TIME | u64::from(now)
+}
+
+fn is_lately(known: u64, key: u64, now: u32) -> bool {
+    age(known, key, now).is_some_and(|age| age < length(known))
+}
+
+/// Milliseconds since the server of this key was absent, if the word is of that one.
+fn age(known: u64, key: u64, now: u32) -> Option<u32> {
+    (known >> (TIME + DOUBLINGS) == hash(key)).then(|| now.wrapping_sub(known as u32))
+}
+
+/// Milliseconds for which the server is not waited for.
+fn length(known: u64) -> u32 {
+    LATELY << doublings(known)
+}
+
+fn doublings(known: u64) -> u64 {
+    known >> TIME & ((1 << DOUBLINGS) - 1)
+}
+
+fn hash(key: u64) -> u64 {
+    key >> (TIME + DOUBLINGS)
 }
 
 /// FNV-1a of the server's address and port.
@@ -48,4 +84,41 @@ fn place(key: u64) -> &'static AtomicU64 {
 
 fn now() -> u32 {
     kernel::now() as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: u64 = 0xfeed_beef_1234_5678;
+
+    #[test]
+    fn a_server_that_stays_absent_is_waited_for_ever_more_seldom() {
+        let (mut word, mut now) = (0, u32::MAX - 1000);
+        let mut lengths = [0; 8];
+        for waited in &mut lengths {
+            word = noted(word, KEY, now);
+            while is_lately(word, KEY, now) {
+                now = now.wrapping_add(1);
+                *waited += 1;
+            }
+        }
+        assert_eq!(lengths, [250, 500, 1000, 2000, 4000, 8000, 8000, 8000]);
+    }
+
+    #[test]
+    fn one_that_was_not_asked_for_long_is_waited_for_as_at_first() {
+        let first = noted(0, KEY, 5);
+        let second = noted(first, KEY, 5 + 250);
+        assert_eq!(doublings(second), 1);
+        assert_eq!(doublings(noted(second, KEY, 5 + 250 + 1000)), 0);
+    }
+
+    #[test]
+    fn another_server_is_not_known() {
+        let word = noted(0, KEY, 5);
+        assert!(is_lately(word, KEY, 6));
+        assert!(!is_lately(word, !KEY, 6));
+        assert_eq!(doublings(noted(word, !KEY, 300)), 0);
+    }
 }
