@@ -26,7 +26,7 @@ class UserModeLinux(Machine):
     def check(self) -> None:
         if find(KERNEL) is None:
             raise expected(f"{KERNEL} to be installed: get the package user-mode-linux")
-        if "amx_tile" in CPUS.read_text() and _version() < FIRST_WITH_AMX:
+        if "amx_tile" in CPUS.read_text(encoding="utf-8") and _version() < FIRST_WITH_AMX:
             raise expected(f"{KERNEL} 6.13 or later, as this CPU has AMX: take machine = 'tcg'")
 
     def command(self, boot: Boot) -> list[str]:
@@ -44,6 +44,8 @@ class UserModeLinux(Machine):
 
 def _version() -> tuple[int, int]:
     """The newest that there can be, if it does not say."""
-    done = subprocess.run([KERNEL, "--version"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [KERNEL, "--version"], capture_output=True, check=False, encoding="utf-8"
+    )
     found = re.match(r"(\d+)\.(\d+)", done.stdout)
     return (int(found[1]), int(found[2])) if found else (99, 0)
