@@ -81,7 +81,7 @@ def test_who_connects_has_room_for_the_descriptor_that_it_sends(
         # It comes in behind them.
         subprocess.run([compiled("linked")], check=True, env=variables)
         collector.send_signal(signal.SIGSTOP)
-        with open("/dev/null", "rb") as sent:
+        with Path("/dev/null").open("rb") as sent:
             for connection in connections:
                 with suppress(BrokenPipeError):  # its place is another's
                     socket.send_fds(connection, [b"x"], [sent.fileno()])

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::calls::block::{fail, reset};
 use crate::connection::Flow;
-use crate::record::own_time::OwnTime;
 use crate::record::hook::{DESCRIPTORS, Hook};
+use crate::record::own_time::OwnTime;
 use crate::search::{Outcome, Search};
 use crate::thread::Thread;
 use core::ffi::c_int;

@@ -44,8 +44,6 @@ class UserModeLinux(Machine):
 
 def _version() -> tuple[int, int]:
     """The newest that there can be, if it does not say."""
-    done = subprocess.run(
-        [KERNEL, "--version"], capture_output=True, check=False, encoding="utf-8"
-    )
+    done = subprocess.run([KERNEL, "--version"], capture_output=True, check=False, encoding="utf-8")
     found = re.match(r"(\d+)\.(\d+)", done.stdout)
     return (int(found[1]), int(found[2])) if found else (99, 0)
