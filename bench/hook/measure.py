@@ -192,7 +192,11 @@ class Bench:
                 printed = json.loads(subprocess.check_output(command))["targets"]
             for name, target in zip(wraps, printed, strict=True):
                 rates[name].append(target["rate"])
+        note = (
+            "the hook takes 0.2 to 0.5 µs of a request; the bar is out of reach where a request"
+            " takes 10 µs"
+        )
         return [
-            Case("nginx-700", HOOKED, PLAIN, "requests/s", rates[HOOKED], rates[PLAIN]),
+            Case("nginx-700", HOOKED, PLAIN, "requests/s", rates[HOOKED], rates[PLAIN], note),
             Case("nginx-700-naive", NAIVE, PLAIN, "requests/s", rates[NAIVE], rates[PLAIN]),
         ]
