@@ -70,10 +70,11 @@ fn control_tracked(
     event: *const epoll_event,
     call: impl FnOnce() -> c_int,
 ) -> c_int {
-    if let Some(result) = postpone(connection, set, operation, fd, event) {
+    let is_wanted = connection.stage() == Stage::Linked && operation != libc::EPOLL_CTL_DEL;
+    let wanted = if is_wanted { buffers::read_value(event) } else { None };
+    if let Some(result) = postpone(connection, set, operation, fd, wanted) {
         return result;
     }
-    let wanted = if operation == libc::EPOLL_CTL_DEL { None } else { buffers::read_value(event) };
     let is_once = wanted.is_some_and(|event| event.events & libc::EPOLLONESHOT as u32 != 0);
     if let Some(event) = wanted.filter(|_| is_once) {
         one_shot::begin(connection, set, operation, fd, event);
@@ -120,16 +121,13 @@ fn postpone(
     set: c_int,
     operation: c_int,
     fd: c_int,
-    event: *const epoll_event,
+    event: Option<epoll_event>,
 ) -> Option<c_int> {
-    if connection.stage() != Stage::Linked || state::is_off() {
+    let is_readable = event.is_some() || operation == libc::EPOLL_CTL_DEL;
+    if connection.stage() != Stage::Linked || state::is_off() || !is_readable {
         return None;
     }
     let registration = epoll_sets::registration(connection, epoll_sets::find(set)?, fd)?;
-    let event = match operation {
-        libc::EPOLL_CTL_DEL => None,
-        _ => Some(buffers::read_value(event)?),
-    };
     let members = epoll_members::of(epoll_sets::number(set)?);
     match members.change(connection.slot.load(Relaxed), operation, event)? {
         Ok(()) => {
