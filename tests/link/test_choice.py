@@ -160,8 +160,10 @@ def test_users_are_linked_if_both_sides_allow_it(allowed: bool) -> None:
         _, errors = server.communicate(timeout=SECONDS)
     finally:
         server.kill()
-    for end in (client.stderr, errors):
-        counts = json.loads(end)
+    ends = [json.loads(end) for end in (client.stderr, errors)]
+    reasons = {reason for end in ends for reason in end["stayed_tcp_because"]}
+    assert ("other_user" in reasons) != allowed
+    for counts in ends:
         assert counts["refused"] == counts["reset"] == 0
         # The end that allows the other makes a link before the other refuses it.
         if allowed:

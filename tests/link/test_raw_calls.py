@@ -61,7 +61,9 @@ def with_ring(raw: str, how: str) -> linked.Linked:
 
 
 def test_connections_of_a_program_with_an_io_uring_stay_tcp(raw: str) -> None:
-    assert with_ring(raw, "uring").counts["links"] == 0
+    run = with_ring(raw, "uring")
+    assert run.counts["links"] == 0
+    assert run.reasons["stayed_tcp"] == {"io_uring": 2}
 
 
 def test_ring_made_after_a_link_resets_it_when_it_sends(raw: str) -> None:
