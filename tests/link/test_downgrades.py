@@ -125,6 +125,32 @@ assert passed(far).recv(100) == b"of the child"
     assert run.counts["reset"] == 0
 
 
+def test_child_that_exits_leaves_the_ring_to_its_parent() -> None:
+    """TCP has no room for the bytes of the ring, and the other end leaves later."""
+    script = f"""{LINKED}
+import select
+near, far = linked()
+near.setblocking(False)
+sent = near.send(bytes(1 << 20)) + near.send(bytes(1 << 20))
+near.setblocking(True)
+sent -= len(far.recv(2000))
+near.sendall(b"parent")
+if os.fork() == 0:
+    near.sendall(b"child")
+    os._exit(0)
+os.wait()
+sets = [select.epoll() for _ in range(3)]
+for own in sets:
+    own.register(far)
+assert far.recv(sent, socket.MSG_WAITALL) == bytes(sent)
+assert far.recv(11, socket.MSG_WAITALL) == b"parentchild"
+"""
+    run = linked.run(PYTHON, "-W", "ignore", "-c", script)
+    assert (run.code, run.errors) == (0, "")
+    assert run.counts["left"] == 1
+    assert run.counts["reset"] == 0
+
+
 def test_program_changes_its_rights_in_all_of_its_threads() -> None:
     script = f"""{LINKED}
 near, far = linked()

@@ -134,9 +134,13 @@ fn leave_to_others(fd: c_int, connection: &Connection, slot: &Slot) {
     leave_unread(fd, slot);
 }
 
-/// What the other end has not read, it may need when no process makes a call here any more.
+/// What the other end has not read, it may need when no process makes a call here any more. Another
+/// process with a service thread gives it back then; bytes that TCP has no room for would stay in the
+/// ring for good, and nobody could give them back.
 fn leave_unread(fd: c_int, slot: &Slot) {
-    if slot.parts().outgoing.unread() > 0 && service_socket::is_running() {
+    let has_unread = slot.parts().outgoing.unread() > 0;
+    if has_unread && service_socket::is_running() && !service_socket::has_another(&slot.parts().link)
+    {
         downgrade::settle(fd, slot, Reason::Shared);
     }
 }

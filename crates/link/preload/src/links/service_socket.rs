@@ -42,8 +42,18 @@ pub fn wake_own() {
 /// There is something for the thread of the other end; false if there is no such thread, because its
 /// process has ended or restarts it.
 pub fn wake_other(link: &Link) -> bool {
-    let Some([_, other]) = link.services() else { return false };
-    let names = other.iter().map(|place| place.load(Acquire)).filter(|name| *name != 0);
+    link.services().is_some_and(|[_, other]| wake_all(other, 0))
+}
+
+/// Whether another process that has this end has a thread, too.
+pub fn has_another(link: &Link) -> bool {
+    link.services().is_some_and(|[own, _]| wake_all(own, NAME.load(Relaxed)))
+}
+
+/// Wakes the threads with these names, but for one; false if there are none.
+fn wake_all(names: &[AtomicU64], but: u64) -> bool {
+    let names = names.iter().map(|place| place.load(Acquire));
+    let names = names.filter(|name| *name != 0 && *name != but);
     let own = SOCKET.load(Relaxed);
     let socket = if own > 0 && is_here() { Ok(own) } else { socket() };
     let Ok(socket) = socket else { return false };
