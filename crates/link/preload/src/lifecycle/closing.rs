@@ -139,7 +139,9 @@ fn leave_to_others(fd: c_int, connection: &Connection, slot: &Slot) {
 /// ring for good, and nobody could give them back.
 fn leave_unread(fd: c_int, slot: &Slot) {
     let has_unread = slot.parts().outgoing.unread() > 0;
-    if has_unread && service_socket::is_running() && !service_socket::has_another(&slot.parts().link)
+    if has_unread
+        && service_socket::is_running()
+        && !service_socket::has_another(&slot.parts().link)
     {
         downgrade::settle(fd, slot, Reason::Shared);
     }
