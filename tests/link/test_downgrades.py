@@ -151,6 +151,32 @@ assert far.recv(11, socket.MSG_WAITALL) == b"parentchild"
     assert run.counts["reset"] == 0
 
 
+def test_bytes_of_a_child_behind_unread_ones_are_an_edge() -> None:
+    script = f"""{LINKED}
+import select
+near, far = linked()
+own = select.epoll()
+own.register(far, select.EPOLLIN | select.EPOLLET)
+near.sendall(b"parent")
+assert own.poll(0) == [(far.fileno(), select.EPOLLIN)]
+assert far.recv(1) == b"p"
+has_sent, may_exit = os.pipe(), os.pipe()
+if os.fork() == 0:
+    near.sendall(b"child")
+    os.write(has_sent[1], b"x")
+    os.read(may_exit[0], 1)
+    os._exit(0)
+os.read(has_sent[0], 1)
+assert own.poll(0) == [(far.fileno(), select.EPOLLIN)]
+os.write(may_exit[1], b"x")
+os.wait()
+assert far.recv(100) == b"arentchild"
+"""
+    run = linked.run(PYTHON, "-W", "ignore", "-c", script)
+    assert (run.code, run.errors) == (0, "")
+    assert run.counts["reset"] == 0
+
+
 def test_program_changes_its_rights_in_all_of_its_threads() -> None:
     script = f"""{LINKED}
 near, far = linked()

@@ -274,8 +274,9 @@ impl Members {
             has_more |= input != 0
                 && (incoming.followed().is_multiple_of(2) || !is_ours && incoming.has_news());
             let mark = incoming.mark();
+            // No bell is rung again for bytes behind unread ones, and an edge too many does no harm.
             if input != 0
-                && is_ours
+                && (is_ours || member.has_edges())
                 && member.is_news(mark)
                 && incoming.has_news()
                 && (eventfds::has_bytes(slot) || member.has_edges() && incoming.unread() > 0)
