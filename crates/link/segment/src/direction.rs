@@ -7,7 +7,7 @@ use loom::sync::atomic::{AtomicU32, AtomicU64, fence};
 
 #[cfg(not(loom))]
 use crate::Reason;
-use crate::{Bell, Lock};
+use crate::{Doorbell, Lock};
 
 mod receiver;
 mod sender;
@@ -108,7 +108,7 @@ struct Receiver {
     read: AtomicU64,
     /// Not 0 while the receiver reads from TCP without a limit.
     reading: AtomicU32,
-    /// Threads that sleep until the bell is rung.
+    /// Threads that sleep until the doorbell is rung.
     sleepers: AtomicU32,
     lock: Lock,
 }
@@ -127,7 +127,7 @@ struct Received {
     wish: AtomicU32,
     /// Not 0: the receiver limits its address space, so the ring does not grow.
     is_small: AtomicU32,
-    bell: Bell,
+    doorbell: Doorbell,
     /// Why the receiver wants TCP for good, 0 if it does not.
     #[cfg(not(loom))]
     left: AtomicU32,
@@ -167,26 +167,26 @@ impl Direction {
             tcp_bytes: self.sender.written.load(Relaxed),
             messages: self.sender.messages.load(Relaxed),
             spins: self.sender.spins.load(Relaxed),
-            wakes: self.received.bell.rings(),
+            wakes: self.received.doorbell.rings(),
             upgrades: changes.div_ceil(2),
             downgrades: changes / 2,
-            left: self.is_left().then(|| self.left_because()),
+            left: self.is_left().then(|| self.leave_reason()),
             downgraded: (changes > 1).then(|| Reason::of(self.sender.downgraded.load(Relaxed))),
         }
     }
 
     /// Before the receiver leaves. The first reason stays.
-    pub fn leaves_because(&self, reason: Reason) {
+    pub fn set_leave_reason(&self, reason: Reason) {
         let _ = self.received.left.compare_exchange(0, reason as u32, Relaxed, Relaxed);
     }
 
     /// Why the receiver wants TCP for good.
-    pub fn left_because(&self) -> Reason {
+    pub fn leave_reason(&self) -> Reason {
         Reason::of(self.received.left.load(Relaxed))
     }
 
     /// With a change from the ring to TCP.
-    pub fn downgrades_because(&self, reason: Reason) {
+    pub fn set_downgrade_reason(&self, reason: Reason) {
         self.sender.downgraded.store(reason as u32, Relaxed);
     }
 }

@@ -6,9 +6,9 @@ use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd};
 use std::process::ExitCode;
 use tare_command::{
-    CostsFile, Failure, ResultExt, Signals, exit_code, preload, program, said, say,
+    CostsFile, Failure, ResultExt, SegmentError, Signals, exit_code, preload, program, say,
 };
-use tare_link_segment::{Choice, Counter, Handover, Statistics, VERSION};
+use tare_link_segment::{Counter, Handover, LinkSettings, Statistics, VERSION};
 use tare_shm::{Refusal, Segment, move_up, service};
 use tare_tables::Vacant;
 
@@ -37,9 +37,10 @@ pub fn run(arguments: &Run) -> Result<ExitCode, Failure> {
     let signals = Signals::take(&[&FORWARDED[..], &[libc::SIGCHLD]].concat())
         .or_failed("signals cannot be received")?;
     let (statistics, handover) = create(arguments.eager).map_err(|refusal| {
-        Failure::work(format_args!("shared memory could not be created: {}", said(refusal)))
+        let reason = SegmentError::Refused(refusal);
+        Failure::work(format_args!("shared memory could not be created: {reason}"))
     })?;
-    choose(arguments, statistics.choice())?;
+    apply_settings(arguments, statistics.settings())?;
     let write = |file: Vacant| stats::write(statistics, file);
     let mut costs = match &arguments.costs {
         Some(path) => Some(CostsFile::create(path, write)?),
@@ -79,22 +80,22 @@ pub fn run(arguments: &Run) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(exit_code(status)))
 }
 
-fn choose(arguments: &Run, choice: &Choice) -> Result<(), Failure> {
+fn apply_settings(arguments: &Run, settings: &LinkSettings) -> Result<(), Failure> {
     let too_many = |option: &str, most: u32| {
         Failure::input(format_args!("{option}: given more than {most} times; give fewer"))
     };
-    if !arguments.only.iter().all(|pattern| choice.only(*pattern)) {
+    if !arguments.only.iter().all(|pattern| settings.only(*pattern)) {
         return Err(too_many("--only", 32));
     }
-    if !arguments.except.iter().all(|pattern| choice.except(*pattern)) {
+    if !arguments.except.iter().all(|pattern| settings.except(*pattern)) {
         return Err(too_many("--except", 32));
     }
-    if !arguments.allow_uid.iter().all(|user| choice.allow(*user)) {
+    if !arguments.allow_uid.iter().all(|user| settings.allow(*user)) {
         return Err(too_many("--allow-uid", 16));
     }
-    choice.limit_memory(arguments.memory);
+    settings.limit_memory(arguments.memory);
     if arguments.no_spin {
-        choice.never_spin();
+        settings.never_spin();
     }
     Ok(())
 }

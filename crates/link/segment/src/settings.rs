@@ -10,7 +10,7 @@ const USERS: usize = 16;
 /// a program.
 #[repr(C)]
 #[derive(Debug, Default)]
-pub struct Choice {
+pub struct LinkSettings {
     rules: [Rule; RULES / 2],
     exceptions: [Rule; RULES / 2],
     users: [AtomicU64; USERS],
@@ -44,7 +44,7 @@ pub struct Pattern {
     pub port: Option<u16>,
 }
 
-impl Choice {
+impl LinkSettings {
     /// Links connections alone of which an end matches this or another such pattern. False if there
     /// is no room for it.
     pub fn only(&self, pattern: Pattern) -> bool {
@@ -66,7 +66,7 @@ impl Choice {
         [&self.rules, &self.exceptions].iter().any(|rules| used(&rules[..]).next().is_some())
     }
 
-    pub fn chooses(&self, ends: &[Endpoint; 2]) -> bool {
+    pub fn selects(&self, ends: &[Endpoint; 2]) -> bool {
         let matches = |rule: &Rule| ends.iter().any(|end| rule.matches(end));
         let is_meant = used(&self.rules).next().is_none() || used(&self.rules).any(matches);
         is_meant && !used(&self.exceptions).any(matches)
@@ -77,7 +77,7 @@ impl Choice {
         self.memory.store(bytes, Relaxed);
     }
 
-    pub fn memory(&self) -> u64 {
+    pub fn memory_limit(&self) -> u64 {
         self.memory.load(Relaxed)
     }
 
@@ -143,31 +143,31 @@ mod tests {
 
     #[test]
     fn without_rules_every_connection_is_chosen() {
-        let choice = Choice::default();
-        assert!(!choice.has_rules() && choice.chooses(&ends(1, 80)));
+        let settings = LinkSettings::default();
+        assert!(!settings.has_rules() && settings.selects(&ends(1, 80)));
     }
 
     #[test]
     fn exceptions_come_before_what_is_chosen() {
-        let choice = Choice::default();
-        assert!(choice.only(Pattern { address: None, port: Some(80) }));
-        assert!(choice.only(Pattern { address: Some(address(2)), port: Some(81) }));
-        assert!(choice.except(Pattern { address: Some(address(3)), port: None }));
-        assert!(choice.has_rules());
+        let settings = LinkSettings::default();
+        assert!(settings.only(Pattern { address: None, port: Some(80) }));
+        assert!(settings.only(Pattern { address: Some(address(2)), port: Some(81) }));
+        assert!(settings.except(Pattern { address: Some(address(3)), port: None }));
+        assert!(settings.has_rules());
         for (last, port, is_chosen) in
             [(1, 80, true), (2, 81, true), (1, 81, false), (3, 80, false), (1, 82, false)]
         {
-            assert_eq!(choice.chooses(&ends(last, port)), is_chosen, "{last}:{port}");
+            assert_eq!(settings.selects(&ends(last, port)), is_chosen, "{last}:{port}");
         }
     }
 
     #[test]
     fn there_is_room_for_some_rules_and_users() {
-        let choice = Choice::default();
+        let settings = LinkSettings::default();
         let pattern = Pattern { address: None, port: Some(1) };
-        assert_eq!((0..99).filter(|_| choice.except(pattern)).count(), RULES / 2);
-        assert!(!choice.allows(0) && choice.allow(0) && choice.allow(33));
-        assert!(choice.allows(0) && choice.allows(33) && !choice.allows(34));
-        assert_eq!((0..99).filter(|user| choice.allow(*user)).count(), USERS - 2);
+        assert_eq!((0..99).filter(|_| settings.except(pattern)).count(), RULES / 2);
+        assert!(!settings.allows(0) && settings.allow(0) && settings.allow(33));
+        assert!(settings.allows(0) && settings.allows(33) && !settings.allows(34));
+        assert_eq!((0..99).filter(|user| settings.allow(*user)).count(), USERS - 2);
     }
 }

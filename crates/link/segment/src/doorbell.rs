@@ -7,30 +7,30 @@ use loom::sync::atomic::{AtomicU32, fence};
 
 /// Whether the receiver of a direction is to be woken by its eventfd. All zero is an awake one.
 ///
-/// The receiver arms the bell where it finds the ring empty, looks once more, and sleeps. The
-/// sender publishes bytes and rings. One of the two sees what the other did. Once armed, the bell
+/// The receiver arms the doorbell where it finds the ring empty, looks once more, and sleeps. The
+/// sender publishes bytes and rings. One of the two sees what the other did. Once armed, the doorbell
 /// stays so until it is rung, so that it also wakes who sleeps in an epoll set.
 #[repr(C)]
 #[derive(Debug, Default)]
-pub struct Bell {
+pub struct Doorbell {
     state: AtomicU32,
     /// Times that it was rung.
     #[cfg(not(loom))]
     rings: AtomicU32,
 }
 
-impl Bell {
+impl Doorbell {
     const AWAKE: u32 = 0;
     const ARMED: u32 = 1;
     /// The sender adds to the eventfd, or has done so: the receiver must read it.
     const RUNG: u32 = 2;
 
-    /// For the receiver: whether the eventfd has to be read before the bell is armed again.
+    /// For the receiver: whether the eventfd has to be read before the doorbell is armed again.
     pub fn is_rung(&self) -> bool {
         self.state.load(Acquire) == Self::RUNG
     }
 
-    /// Before the receiver's last look at the ring. Not while the bell is rung.
+    /// Before the receiver's last look at the ring. Not while the doorbell is rung.
     pub fn arm(&self) {
         self.state.store(Self::ARMED, Relaxed);
         fence(SeqCst);
@@ -68,12 +68,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_armed_bell_rings_once() {
-        let bell = Bell::default();
-        assert!(!bell.ring() && !bell.is_rung());
-        bell.arm();
-        assert!(bell.ring() && bell.is_rung() && !bell.ring() && !bell.disarm());
-        bell.arm();
-        assert!(bell.disarm() && bell.disarm() && !bell.ring());
+    fn an_armed_doorbell_rings_once() {
+        let doorbell = Doorbell::default();
+        assert!(!doorbell.ring() && !doorbell.is_rung());
+        doorbell.arm();
+        assert!(doorbell.ring() && doorbell.is_rung() && !doorbell.ring() && !doorbell.disarm());
+        doorbell.arm();
+        assert!(doorbell.disarm() && doorbell.disarm() && !doorbell.ring());
     }
 }

@@ -8,7 +8,7 @@ use loom::sync::atomic::AtomicU32;
 /// The threads that use a place of a table, which is filled, used, closed and filled again. Stage and
 /// number of users are one word: the last user of a closed place frees it, and nobody enters then.
 #[derive(Debug, Default)]
-pub struct Users(AtomicU32);
+pub struct ReferenceCount(AtomicU32);
 
 const STAGE: u32 = 3 << 30;
 const FREE: u32 = 0;
@@ -17,7 +17,7 @@ const HELD: u32 = 1 << 30;
 const USED: u32 = 2 << 30;
 const CLOSING: u32 = 3 << 30;
 
-impl Users {
+impl ReferenceCount {
     /// Of a free place.
     #[cfg(not(loom))]
     pub const fn new() -> Self {

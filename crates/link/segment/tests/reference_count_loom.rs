@@ -6,11 +6,11 @@
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
-use tare_link_segment::Users;
+use tare_link_segment::ReferenceCount;
 
 #[derive(Default)]
 struct Place {
-    users: Users,
+    users: ReferenceCount,
     /// Loom fails if a thread reads it while another one writes it.
     value: UnsafeCell<u8>,
 }

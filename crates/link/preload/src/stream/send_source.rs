@@ -7,14 +7,14 @@ use core::ffi::c_int;
 use libc::iovec;
 use tare_shm::syscall::Errno;
 
-pub trait Source {
+pub trait SendSource {
     fn length(&self) -> usize;
 
     /// Copies what is behind the first `done` bytes, as much as there is room for.
     fn read(&self, done: usize, into: &[iovec; 2]) -> Result<usize, Errno>;
 }
 
-impl Source for Buffers {
+impl SendSource for Buffers {
     fn length(&self) -> usize {
         Buffers::length(self)
     }
@@ -25,15 +25,15 @@ impl Source for Buffers {
 }
 
 /// A part of a file; it may end earlier.
-pub struct File {
+pub struct FilePart {
     fd: c_int,
     start: i64,
     length: usize,
 }
 
-impl File {
+impl FilePart {
     /// `None` if the kernel should judge the call.
-    pub fn part(fd: c_int, start: i64, length: usize) -> Option<Self> {
+    pub fn new(fd: c_int, start: i64, length: usize) -> Option<Self> {
         let end = i64::try_from(length).ok().and_then(|length| start.checked_add(length));
         let is_right = length > 0 && start >= 0 && end.is_some() && kernel::is_plain_file(fd);
         is_right.then_some(Self { fd, start, length })
@@ -44,7 +44,7 @@ impl File {
     }
 }
 
-impl Source for File {
+impl SendSource for FilePart {
     fn length(&self) -> usize {
         self.length
     }

@@ -7,14 +7,14 @@ use tare_link_segment::{Direction, Link};
 
 /// A direction of a link.
 #[derive(Clone, Copy)]
-pub enum Way {
+pub enum DirectionIndex {
     Outgoing = 0,
     Incoming = 1,
 }
 
 /// Memory of a link.
 #[derive(Clone, Copy)]
-pub struct Parts {
+pub struct LinkMapping {
     pub link: Link,
     pub outgoing: &'static Direction,
     pub incoming: &'static Direction,
@@ -22,7 +22,7 @@ pub struct Parts {
     pub rings: [&'static [AtomicU8]; 2],
 }
 
-impl Parts {
+impl LinkMapping {
     pub fn new(link: Link) -> Option<Self> {
         Some(Self {
             link,
@@ -34,7 +34,7 @@ impl Parts {
 }
 
 /// The parts of a ring where `length` bytes from place `from` on are.
-pub fn pieces(ring: &[AtomicU8], capacity: u64, from: u64, length: u64) -> [iovec; 2] {
+pub fn ring_iovecs(ring: &[AtomicU8], capacity: u64, from: u64, length: u64) -> [iovec; 2] {
     let size = (capacity as usize).min(ring.len());
     let start = from as usize & (size - 1);
     let length = (length as usize).min(size);

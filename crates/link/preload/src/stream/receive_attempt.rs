@@ -2,8 +2,8 @@
 use tare_link_segment::Direction;
 use tare_shm::syscall::Errno;
 
-/// What one look at a connection gave.
-pub enum Step {
+/// What one attempt to receive gave.
+pub enum ReceiveAttempt {
     Got(usize),
     /// The ring is empty; the kernel was not asked.
     Empty,
@@ -19,12 +19,12 @@ pub enum Step {
 /// Where the bytes of a call end. Those that it adds must be the next: another thread or a signal
 /// handler may have read in between.
 #[derive(Default)]
-pub struct Place {
+pub struct ReadPosition {
     pub position: u64,
     pub is_next: bool,
 }
 
-impl Place {
+impl ReadPosition {
     pub fn is_passed(&self, incoming: &Direction) -> bool {
         self.is_next && incoming.position() != self.position
     }

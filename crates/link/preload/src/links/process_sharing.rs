@@ -2,7 +2,7 @@
 //! What holds for a link only as long as no other process has this end, too.
 
 use crate::kernel;
-use crate::links::family;
+use crate::links::liveness;
 use crate::links::slots::Slot;
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -10,69 +10,69 @@ use tare_link_segment::Holders;
 
 impl Slot {
     pub fn holders(&self) -> Option<&'static Holders> {
-        self.parts().link.holders()
+        self.mapping().link.holders()
     }
 
     /// Whether another process may have this end of the connection, too. A program that a child has
     /// started has at most connections that the child gave back to TCP.
     pub fn is_shared(&self) -> bool {
-        let present = family::present();
-        self.alone.load(Relaxed) != present && !self.becomes_alone(present)
+        let generation = liveness::fork_generation();
+        self.exclusive_since.load(Relaxed) != generation && !self.becomes_exclusive(generation)
     }
 
     #[cold]
     #[inline(never)]
-    fn becomes_alone(&self, present: u64) -> bool {
-        if !family::is_time_to_look(&self.looked)
-            || self.parts().incoming.is_left()
-            || family::have(self.holders(), self.process.load(Relaxed))
+    fn becomes_exclusive(&self, generation: u64) -> bool {
+        if !liveness::is_check_due(&self.checked_at)
+            || self.mapping().incoming.is_left()
+            || liveness::may_be_shared(self.holders(), self.process.load(Relaxed))
         {
             return false;
         }
         // Others may have changed them.
-        self.waiting.store(0, Relaxed);
+        self.blocking_mode.store(0, Relaxed);
         self.is_added.store(2, Relaxed);
-        self.alone.store(present, Relaxed);
+        self.exclusive_since.store(generation, Relaxed);
         true
     }
 
     /// Before a fork. What the service thread alone has, it ends alone.
-    pub fn is_shared_with(&self, own: u64, child: u64) {
+    pub fn share_with_child(&self, own: u64, child: u64) {
         if let Some(holders) = self.holders() {
-            holders.add(own, family::lives);
+            holders.add(own, liveness::is_alive);
             if self.is_closed.load(Acquire) == 0 {
-                holders.add(child, family::lives);
+                holders.add(child, liveness::is_alive);
             }
         }
     }
 
     /// This process is about to close its last descriptor of the connection: whether no other one
     /// has it.
-    pub fn is_last(&self) -> bool {
-        let own = family::own();
+    pub fn release_end(&self) -> bool {
+        let own = liveness::own_number();
         if own != 0 {
             self.holders().into_iter().for_each(|holders| holders.remove(own));
         }
-        self.look_anew();
+        self.recheck_sharing();
         !self.is_shared()
     }
 
     /// Lets `is_shared` be answered as of now, before something that cannot be taken back.
-    pub fn look_anew(&self) {
-        self.looked.store(0, Relaxed);
+    pub fn recheck_sharing(&self) {
+        self.checked_at.store(0, Relaxed);
     }
 
     /// Whether calls on the connection return at once (O_NONBLOCK). Other processes that share it
     /// can change that unseen.
     pub fn is_nonblocking(&self, fd: c_int) -> bool {
-        const WAITS: u32 = 1;
-        const RETURNS: u32 = 2;
-        let known = if self.is_shared() { 0 } else { self.waiting.load(Relaxed) };
+        const BLOCKING: u32 = 1;
+        const NONBLOCKING: u32 = 2;
+        let known = if self.is_shared() { 0 } else { self.blocking_mode.load(Relaxed) };
         if known != 0 {
-            return known == RETURNS;
+            return known == NONBLOCKING;
         }
         let returns = kernel::is_nonblocking(fd);
-        self.waiting.store(if returns { RETURNS } else { WAITS }, Relaxed);
+        self.blocking_mode.store(if returns { NONBLOCKING } else { BLOCKING }, Relaxed);
         returns
     }
 
@@ -82,6 +82,6 @@ impl Slot {
         if !self.is_shared() {
             self.guard.begin(fd);
         }
-        self.parts().outgoing.guarded();
+        self.mapping().outgoing.set_guarded();
     }
 }

@@ -12,12 +12,12 @@ const BYTES: u64 = 16 << 10;
 /// get them when the ring is empty, while the thread waits anyway: until then, the other end waits for
 /// an answer. A program that is killed in between takes some calls with it.
 #[derive(Debug)]
-pub struct Received {
+pub struct ReceivedCounts {
     bytes: AtomicU64,
     calls: AtomicU64,
 }
 
-impl Received {
+impl ReceivedCounts {
     pub const fn new() -> Self {
         Self { bytes: AtomicU64::new(0), calls: AtomicU64::new(0) }
     }
@@ -29,12 +29,12 @@ impl Received {
         self.bytes.store(bytes, Relaxed);
         self.calls.store(calls, Relaxed);
         if calls >= CALLS || bytes >= BYTES {
-            self.tell();
+            self.flush();
         }
     }
 
     /// Under the lock, or where no call on the link goes on: when it, or the program, ends.
-    pub fn tell(&self) {
+    pub fn flush(&self) {
         if self.calls.load(Relaxed) > 0 {
             state::count(Counter::RingReceived, self.bytes.swap(0, Relaxed));
             state::count(Counter::RingReceives, self.calls.swap(0, Relaxed));

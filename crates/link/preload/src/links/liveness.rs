@@ -13,76 +13,77 @@ use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 use tare_link_segment::Holders;
 use tare_shm::{Path, syscall};
 
-/// The hidden descriptor of the file, 0 if there is no family yet.
+/// The hidden descriptor of the file, 0 before the first fork.
 static FILE: AtomicI32 = AtomicI32::new(0);
 /// This process: its number, the hidden descriptor that has its lock, and its number for the kernel.
-/// In a child that was not announced, all three are still its parent's.
-static OWN: AtomicU64 = AtomicU64::new(0);
-static LOCKED: AtomicI32 = AtomicI32::new(0);
-static PROCESS: AtomicU32 = AtomicU32::new(0);
+/// In a child that `prepare_fork` did not expect, all three are still its parent's.
+static OWN_NUMBER: AtomicU64 = AtomicU64::new(0);
+static OWN_LOCK: AtomicI32 = AtomicI32::new(0);
+static OWNER: AtomicU32 = AtomicU32::new(0);
 
-/// Microseconds between two looks.
-const SELDOM: u64 = 2000;
+/// Microseconds between two checks.
+const CHECK_INTERVAL: u64 = 2000;
 
 /// A process that is about to be forked: its number, and the hidden descriptor that has its lock.
 #[derive(Clone, Copy)]
-pub struct Birth {
+pub struct ProcessLock {
     pub number: u64,
     pub fd: c_int,
 }
 
 /// The number of this process, 0 if it has none.
-pub fn own() -> u64 {
-    if is_here() { OWN.load(Acquire) } else { 0 }
+pub fn own_number() -> u64 {
+    if has_number() { OWN_NUMBER.load(Acquire) } else { 0 }
 }
 
 /// Whether this process has a number.
-pub fn is_here() -> bool {
-    PROCESS.load(Acquire) == state::process_number()
+pub fn has_number() -> bool {
+    OWNER.load(Acquire) == state::process_number()
 }
 
 /// This process, and its forks so far.
-pub fn present() -> u64 {
+pub fn fork_generation() -> u64 {
     u64::from(state::process_number()) << 32 | u64::from(state::forks())
 }
 
 /// Whether another process may have this end of a link; its maker is the process with this number.
-pub fn have(holders: Option<&Holders>, maker: u32) -> bool {
-    // A child that was not announced shares what its parent has.
-    let is_known = is_here() || maker == state::process_number();
-    !is_known || holders.is_none_or(|holders| holders.has_others(own(), lives))
+pub fn may_be_shared(holders: Option<&Holders>, maker: u32) -> bool {
+    // A child that `prepare_fork` did not expect shares what its parent has.
+    let is_known = has_number() || maker == state::process_number();
+    !is_known || holders.is_none_or(|holders| holders.has_others(own_number(), is_alive))
 }
 
 /// Whether the last look was some time ago; this is one.
-pub fn is_time_to_look(looked: &AtomicU64) -> bool {
+pub fn is_check_due(checked_at: &AtomicU64) -> bool {
     let now = ticks();
-    let is_time = now.wrapping_sub(looked.load(Relaxed)) >= SELDOM * ticks_per_microsecond();
-    if is_time {
-        looked.store(now, Relaxed);
+    let is_due =
+        now.wrapping_sub(checked_at.load(Relaxed)) >= CHECK_INTERVAL * ticks_per_microsecond();
+    if is_due {
+        checked_at.store(now, Relaxed);
     }
-    is_time
+    is_due
 }
 
 /// Whether a process lives, and has not started another program.
-pub fn lives(number: u64) -> bool {
-    any_in(number, 1)
+pub fn is_alive(number: u64) -> bool {
+    is_any_locked(number, 1)
 }
 
-/// Whether any other process of the family lives.
-pub fn others_live() -> bool {
-    let own = own();
-    any_in(0, own) || any_in(own + 1, 0)
+/// Whether any other process that forks have made lives.
+pub fn others_are_alive() -> bool {
+    let own = own_number();
+    is_any_locked(0, own) || is_any_locked(own + 1, 0)
 }
 
 /// Whether there is a lock on any of these bytes; a length of 0 is all from `start` on.
-fn any_in(start: u64, length: u64) -> bool {
+fn is_any_locked(start: u64, length: u64) -> bool {
     let file = FILE.load(Acquire);
     if file == 0 || (start == 0 && length == 0) {
         return false;
     }
     let mut lock = flock(start, length);
-    let asked = syscall::fcntl(file, libc::F_OFD_GETLK, (&raw mut lock).addr());
-    match asked {
+    let result = syscall::fcntl(file, libc::F_OFD_GETLK, (&raw mut lock).addr());
+    match result {
         Ok(_) => c_int::from(lock.l_type) != libc::F_UNLCK,
         // The kernel cannot be asked; else the number is none that a process can have.
         Err(_) => syscall::are_forbidden(),
@@ -100,23 +101,23 @@ fn flock(start: u64, length: u64) -> libc::flock {
 }
 
 /// Gives this process a number, if it has none, and one to the process that it is about to fork.
-pub fn announce() -> Option<Birth> {
-    if !is_here() || OWN.load(Acquire) == 0 {
-        found()?;
-        let own = new_member()?;
+pub fn prepare_fork() -> Option<ProcessLock> {
+    if !has_number() || OWN_NUMBER.load(Acquire) == 0 {
+        create_file()?;
+        let own = lock_new_number()?;
         // A signal handler or another thread may have been faster.
-        let before = if is_here() { 0 } else { OWN.load(Acquire) };
-        if OWN.compare_exchange(before, own.number, AcqRel, Relaxed).is_ok() {
-            LOCKED.store(own.fd, Release);
-            PROCESS.store(state::process_number(), Release);
+        let before = if has_number() { 0 } else { OWN_NUMBER.load(Acquire) };
+        if OWN_NUMBER.compare_exchange(before, own.number, AcqRel, Relaxed).is_ok() {
+            OWN_LOCK.store(own.fd, Release);
+            OWNER.store(state::process_number(), Release);
         } else {
             reserved_descriptors::close(own.fd);
         }
     }
-    new_member()
+    lock_new_number()
 }
 
-fn found() -> Option<()> {
+fn create_file() -> Option<()> {
     if FILE.load(Acquire) == 0 {
         let file = syscall::memfd_create(c"tare-link-family", libc::MFD_CLOEXEC).ok()?;
         let file = reserved_descriptors::hide(file)?;
@@ -128,7 +129,7 @@ fn found() -> Option<()> {
 }
 
 /// A lock on a byte that no living process has: of the time, so none that has ended had it either.
-fn new_member() -> Option<Birth> {
+fn lock_new_number() -> Option<ProcessLock> {
     let mut path = Path::new();
     write!(path, "/proc/self/fd/{}", FILE.load(Acquire)).ok()?;
     // Of its own: copies of another descriptor would have its locks.
@@ -138,7 +139,7 @@ fn new_member() -> Option<Birth> {
     loop {
         let lock = flock(number, 1);
         match syscall::fcntl(fd, libc::F_OFD_SETLK, (&raw const lock).addr()) {
-            Ok(_) => return Some(Birth { number, fd }),
+            Ok(_) => return Some(ProcessLock { number, fd }),
             Err(syscall::Errno(libc::EAGAIN)) => number += 1,
             Err(_) => {
                 reserved_descriptors::close(fd);
@@ -148,17 +149,17 @@ fn new_member() -> Option<Birth> {
     }
 }
 
-/// In the child of a fork: it is the one that was announced, or has no number.
-pub fn begin(birth: Option<Birth>) {
+/// In the child of a fork: it is the one that `prepare_fork` expected, or has no number.
+pub fn after_fork_in_child(lock: Option<ProcessLock>) {
     // As long as a process has this, the parent would seem to live.
-    reserved_descriptors::close(LOCKED.swap(0, AcqRel));
-    let Birth { number, fd } = birth.unwrap_or(Birth { number: 0, fd: 0 });
-    OWN.store(number, Release);
-    LOCKED.store(fd, Release);
-    PROCESS.store(if number == 0 { 0 } else { state::process_number() }, Release);
+    reserved_descriptors::close(OWN_LOCK.swap(0, AcqRel));
+    let ProcessLock { number, fd } = lock.unwrap_or(ProcessLock { number: 0, fd: 0 });
+    OWN_NUMBER.store(number, Release);
+    OWN_LOCK.store(fd, Release);
+    OWNER.store(if number == 0 { 0 } else { state::process_number() }, Release);
 }
 
 /// In the parent: the child alone has its lock.
-pub fn has_begun(birth: Birth) {
-    reserved_descriptors::close(birth.fd);
+pub fn after_fork_in_parent(lock: ProcessLock) {
+    reserved_descriptors::close(lock.fd);
 }

@@ -9,13 +9,13 @@ pub const ONCE: u32 = libc::EPOLLONESHOT as u32;
 /// Whether an event is to come: `UNKNOWN` for a connection that was linked in a set, until the
 /// program asks for an event.
 #[derive(Debug)]
-pub struct Shot(AtomicU32);
+pub struct OneShotState(AtomicU32);
 
 const UNKNOWN: u32 = 0;
 const ARMED: u32 = 1;
 const REPORTED: u32 = 2;
 
-impl Shot {
+impl OneShotState {
     pub const fn new() -> Self {
         Self(AtomicU32::new(UNKNOWN))
     }
@@ -44,11 +44,11 @@ impl Shot {
 
 /// Data of other descriptors in a set, as bits of a Bloom filter of two hashes.
 #[derive(Debug)]
-pub struct Others([AtomicU64; WORDS]);
+pub struct UserDataFilter([AtomicU64; WORDS]);
 
 const WORDS: usize = 16;
 
-impl Others {
+impl UserDataFilter {
     pub const fn new() -> Self {
         Self([const { AtomicU64::new(0) }; WORDS])
     }
@@ -80,18 +80,18 @@ mod tests {
 
     #[test]
     fn one_thread_takes_the_event() {
-        let shot = Shot::new();
-        assert!(!shot.is_known() && !shot.take());
-        shot.arm();
-        assert!(shot.is_known() && !shot.is_reported());
-        assert!(shot.take() && !shot.take() && shot.is_reported());
-        shot.forget();
-        assert!(!shot.is_known() && !shot.take());
+        let one_shot = OneShotState::new();
+        assert!(!one_shot.is_known() && !one_shot.take());
+        one_shot.arm();
+        assert!(one_shot.is_known() && !one_shot.is_reported());
+        assert!(one_shot.take() && !one_shot.take() && one_shot.is_reported());
+        one_shot.forget();
+        assert!(!one_shot.is_known() && !one_shot.take());
     }
 
     #[test]
     fn data_of_others_is_found_and_hardly_any_else() {
-        let others = Others::new();
+        let others = UserDataFilter::new();
         (0..10).for_each(|data| others.add(data));
         assert!((0..10).all(|data| others.may_have(data)));
         let found = (10..10_010).filter(|data| others.may_have(*data)).count();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Forks: which processes have the links of this one, too.
 
-use crate::links::family::{self, Birth};
+use crate::links::liveness::{self, ProcessLock};
 use crate::links::slots;
 use crate::state;
 use crate::state::thread::Thread;
@@ -11,9 +11,9 @@ use tare_link_segment::Holders;
 use tare_shm::syscall;
 
 /// Forks that threads make at the same time.
-const MOST: usize = 8;
+const MAX_FORKS: usize = 8;
 /// In `State::fork`: a fork that is not one of `FORKS`, which a signal handler may make within another.
-const OTHER: u32 = 1 << 16;
+const UNLISTED: u32 = 1 << 16;
 
 struct Fork {
     /// Of the child, 0 if the place is free.
@@ -21,76 +21,76 @@ struct Fork {
     fd: AtomicI32,
 }
 
-static FORKS: [Fork; MOST] =
-    [const { Fork { number: AtomicU64::new(0), fd: AtomicI32::new(0) } }; MOST];
+static FORKS: [Fork; MAX_FORKS] =
+    [const { Fork { number: AtomicU64::new(0), fd: AtomicI32::new(0) } }; MAX_FORKS];
 /// Forks that have begun and not ended.
-static UNDER_WAY: AtomicU32 = AtomicU32::new(0);
+static IN_PROGRESS: AtomicU32 = AtomicU32::new(0);
 /// Forks so far when one began that is not watched: what there was then, others may have for good.
-static UNWATCHED: AtomicU32 = AtomicU32::new(0);
+static LAST_UNTRACKED: AtomicU32 = AtomicU32::new(0);
 /// Forks so far when no other process lived.
-static ALONE: AtomicU32 = AtomicU32::new(0);
-static LOOKED: AtomicU64 = AtomicU64::new(0);
+static LAST_EXCLUSIVE: AtomicU32 = AtomicU32::new(0);
+static LAST_CHECK: AtomicU64 = AtomicU64::new(0);
 
 /// A child of which it will not be known when it ends is about to begin.
-pub fn unwatched() {
+pub fn untracked_fork() {
     slots::each(|slot| slot.holders().into_iter().for_each(Holders::add_unknown));
     state::forked();
-    UNWATCHED.store(state::forks(), Release);
+    LAST_UNTRACKED.store(state::forks(), Release);
 }
 
 /// Whether a thread forks now: what it opens meanwhile, the child may have, too.
-pub fn is_under_way() -> bool {
-    UNDER_WAY.load(Acquire) != 0
+pub fn is_in_progress() -> bool {
+    IN_PROGRESS.load(Acquire) != 0
 }
 
 /// Before a fork: the child has all links of this process.
 pub fn before_fork() {
-    UNDER_WAY.fetch_add(1, AcqRel);
+    IN_PROGRESS.fetch_add(1, AcqRel);
     let fork = &Thread::get().state.fork;
     if !slots::any() {
-        fork.fetch_add(OTHER, Relaxed);
+        fork.fetch_add(UNLISTED, Relaxed);
         state::forked();
     } else if fork.load(Relaxed) == 0
         && !syscall::are_forbidden()
         && let Some((place, child)) = begin()
     {
         fork.store(place, Relaxed);
-        let own = family::own();
-        slots::each(|slot| slot.is_shared_with(own, child));
+        let own = liveness::own_number();
+        slots::each(|slot| slot.share_with_child(own, child));
         // From here on no thread takes it for granted that it has a link alone.
         state::forked();
     } else {
-        fork.fetch_add(OTHER, Relaxed);
-        unwatched();
+        fork.fetch_add(UNLISTED, Relaxed);
+        untracked_fork();
     }
 }
 
 /// Returns 1 + the place of the fork, and the number of the child.
 fn begin() -> Option<(u32, u64)> {
-    let birth = family::announce()?;
-    let take = |fork: &Fork| fork.number.compare_exchange(0, birth.number, AcqRel, Relaxed).is_ok();
+    let lock = liveness::prepare_fork()?;
+    let take = |fork: &Fork| fork.number.compare_exchange(0, lock.number, AcqRel, Relaxed).is_ok();
     let Some(place) = FORKS.iter().position(take) else {
-        family::has_begun(birth);
+        liveness::after_fork_in_parent(lock);
         return None;
     };
-    FORKS[place].fd.store(birth.fd, Relaxed);
-    Some((place as u32 + 1, birth.number))
+    FORKS[place].fd.store(lock.fd, Relaxed);
+    Some((place as u32 + 1, lock.number))
 }
 
 /// Takes the fork of a place out of the list.
-fn end(place: usize) -> Option<Birth> {
+fn end(place: usize) -> Option<ProcessLock> {
     let fork = FORKS.get(place)?;
     let fd = fork.fd.swap(0, Relaxed);
     let number = fork.number.swap(0, AcqRel);
-    (fd != 0).then_some(Birth { number, fd })
+    (fd != 0).then_some(ProcessLock { number, fd })
 }
 
 /// The place of the fork that the thread has made, if it is one of `FORKS`.
-fn own_place() -> Option<usize> {
+fn own_fork() -> Option<usize> {
     let fork = &Thread::get().state.fork;
     let value = fork.load(Relaxed);
-    if value >= OTHER {
-        fork.store(value - OTHER, Relaxed);
+    if value >= UNLISTED {
+        fork.store(value - UNLISTED, Relaxed);
         return None;
     }
     fork.store(0, Relaxed);
@@ -99,36 +99,37 @@ fn own_place() -> Option<usize> {
 
 /// After a fork, or one that has failed.
 pub fn in_parent() {
-    own_place().and_then(end).into_iter().for_each(family::has_begun);
+    own_fork().and_then(end).into_iter().for_each(liveness::after_fork_in_parent);
     // What was opened meanwhile, the child may have.
     state::forked();
-    UNDER_WAY.fetch_sub(1, AcqRel);
+    IN_PROGRESS.fetch_sub(1, AcqRel);
 }
 
 /// In the child, which has one thread.
 pub fn in_child() {
-    let birth = own_place().and_then(end);
-    family::begin(birth);
-    (0..MOST).filter_map(end).for_each(family::has_begun);
+    let lock = own_fork().and_then(end);
+    liveness::after_fork_in_child(lock);
+    (0..MAX_FORKS).filter_map(end).for_each(liveness::after_fork_in_parent);
     Thread::get().state.fork.store(0, Relaxed);
-    UNDER_WAY.store(0, Release);
+    IN_PROGRESS.store(0, Release);
 }
 
 /// Whether another process may live that began after this number of forks.
 pub fn has_forked_since(before: u32) -> bool {
     let forks = state::forks();
-    before < UNWATCHED.load(Acquire)
-        || before != forks && ALONE.load(Acquire) != forks && !is_alone(forks)
+    before < LAST_UNTRACKED.load(Acquire)
+        || before != forks && LAST_EXCLUSIVE.load(Acquire) != forks && !is_exclusive(forks)
 }
 
 #[cold]
-fn is_alone(forks: u32) -> bool {
-    let is_alone =
-        !syscall::are_forbidden() && family::is_time_to_look(&LOOKED) && !family::others_live();
-    if is_alone {
-        ALONE.store(forks, Release);
+fn is_exclusive(forks: u32) -> bool {
+    let is_exclusive = !syscall::are_forbidden()
+        && liveness::is_check_due(&LAST_CHECK)
+        && !liveness::others_are_alive();
+    if is_exclusive {
+        LAST_EXCLUSIVE.store(forks, Release);
     }
-    is_alone
+    is_exclusive
 }
 
 #[cfg(test)]
@@ -146,8 +147,8 @@ mod tests {
     fn forks(holders: &Holders, [reader, writer]: [i32; 2]) -> (i32, u64) {
         let (place, number) = begin().unwrap();
         Thread::get().state.fork.store(place, Relaxed);
-        holders.add(family::own(), family::lives);
-        holders.add(number, family::lives);
+        holders.add(liveness::own_number(), liveness::is_alive);
+        holders.add(number, liveness::is_alive);
         state::forked();
         // SAFETY: the child makes system calls only.
         let child = unsafe { libc::fork() };
@@ -157,7 +158,7 @@ mod tests {
             syscall::close(writer);
             let _ = syscall::read(reader, &mut [0]);
             // SAFETY: nothing of the parent's is run.
-            unsafe { libc::_exit(i32::from(family::own() != number)) };
+            unsafe { libc::_exit(i32::from(liveness::own_number() != number)) };
         }
         in_parent();
         (child, number)
@@ -171,22 +172,24 @@ mod tests {
         let mut ends_of_pipe = [0; 2];
         // SAFETY: libc writes two numbers.
         assert_eq!(unsafe { libc::pipe2(ends_of_pipe.as_mut_ptr(), libc::O_CLOEXEC) }, 0);
-        let others = || family::have(Some(&holders), own);
+        let others = || liveness::may_be_shared(Some(&holders), own);
         assert!(!others());
         let (child, number) = forks(&holders, ends_of_pipe);
-        UNDER_WAY.store(0, Relaxed);
-        assert!(others() && family::lives(number) && family::lives(family::own()));
+        IN_PROGRESS.store(0, Relaxed);
+        assert!(
+            others() && liveness::is_alive(number) && liveness::is_alive(liveness::own_number())
+        );
         assert!(has_forked_since(earlier) && !has_forked_since(state::forks()));
         holders.remove(number);
         assert!(!others(), "it has closed the end");
-        holders.add(number, family::lives);
+        holders.add(number, liveness::is_alive);
         ends_of_pipe.into_iter().for_each(syscall::close);
         ends(child);
-        assert!(!family::lives(number) && !others());
+        assert!(!liveness::is_alive(number) && !others());
         while has_forked_since(earlier) {
             kernel::yield_now();
         }
         assert!(FORKS.iter().all(|fork| fork.number.load(Relaxed) == 0));
-        assert!(family::is_here() && !family::have(Some(&holders), own + 1));
+        assert!(liveness::has_number() && !liveness::may_be_shared(Some(&holders), own + 1));
     }
 }

@@ -6,9 +6,9 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 /// Threads that wait in a call for a link, as far as there is room for them: another one that closes
 /// the descriptor keeps it for them. One that is cancelled never ends its wait.
 #[derive(Debug)]
-pub struct Waiters([AtomicU32; 4]);
+pub struct WaitingThreads([AtomicU32; 4]);
 
-impl Waiters {
+impl WaitingThreads {
     pub const fn new() -> Self {
         Self([const { AtomicU32::new(0) }; 4])
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Servers whose end did not come lately. Waiting for one costs a socket: tens of microseconds, which
-//! are too much for a connection of a few messages.
+//! A negative cache (RFC 2308): servers whose end did not come lately. Waiting for one costs a socket:
+//! tens of microseconds, which are too much for a connection of a few messages.
 //!
 //! Only the end that has connected remembers and skips. If both did, each would find the other one
 //! absent whenever its own time is over, for good.
@@ -13,42 +13,42 @@ use core::sync::atomic::Ordering::Relaxed;
 
 /// Milliseconds after which a server may have come: it was started again, with the library. Each time
 /// that it is absent again, it is waited for half as often, until they are doubled so many times.
-const LATELY: u32 = 250;
-const MOST_DOUBLINGS: u64 = 5;
+const FIRST_TTL: u32 = 250;
+const MAX_DOUBLINGS: u64 = 5;
 
-/// Bits of a word of `ABSENT`: milliseconds, and above them the number of doublings.
+/// Bits of a word of `ENTRIES`: milliseconds, and above them the number of doublings.
 const TIME: u32 = 32;
 const DOUBLINGS: u32 = 4;
 
 /// The upper bits of the hash of an address, how often its server was absent in succession, and the
 /// millisecond at which it did not come. Of two servers with the same place, the later one is known.
-static ABSENT: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
+static ENTRIES: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
 
 /// The server at the other end of a connection did not come, though it had an occasion.
-pub fn note(fd: c_int) {
+pub fn insert(fd: c_int) {
     if let Some(key) = key(fd) {
-        let (place, now) = (place(key), now());
-        place.store(noted(place.load(Relaxed), key, now), Relaxed);
+        let (entry, now) = (entry(key), now());
+        entry.store(next_entry(entry.load(Relaxed), key, now), Relaxed);
     }
 }
 
 /// Whether the server at the other end of a connection was absent lately.
-pub fn is_likely(fd: c_int) -> bool {
-    key(fd).is_some_and(|key| is_lately(place(key).load(Relaxed), key, now()))
+pub fn contains(fd: c_int) -> bool {
+    key(fd).is_some_and(|key| is_fresh(entry(key).load(Relaxed), key, now()))
 }
 
 /// The word of a server that has `known`, and is absent `now`.
-fn noted(known: u64, key: u64, now: u32) -> u64 {
+fn next_entry(known: u64, key: u64, now: u32) -> u64 {
     let doublings = match age(known, key, now) {
         // Waited for as soon as the time was over, in vain.
-        Some(age) if age < 2 * length(known) => (doublings(known) + 1).min(MOST_DOUBLINGS),
+        Some(age) if age < 2 * ttl(known) => (doublings(known) + 1).min(MAX_DOUBLINGS),
         _ => 0,
     };
     hash(key) << (TIME + DOUBLINGS) | doublings << TIME | u64::from(now)
 }
 
-fn is_lately(known: u64, key: u64, now: u32) -> bool {
-    age(known, key, now).is_some_and(|age| age < length(known))
+fn is_fresh(known: u64, key: u64, now: u32) -> bool {
+    age(known, key, now).is_some_and(|age| age < ttl(known))
 }
 
 /// Milliseconds since the server of this key was absent, if the word is of that one.
@@ -57,8 +57,8 @@ fn age(known: u64, key: u64, now: u32) -> Option<u32> {
 }
 
 /// Milliseconds for which the server is not waited for.
-fn length(known: u64) -> u32 {
-    LATELY << doublings(known)
+fn ttl(known: u64) -> u32 {
+    FIRST_TTL << doublings(known)
 }
 
 fn doublings(known: u64) -> u64 {
@@ -78,8 +78,8 @@ fn key(fd: c_int) -> Option<u64> {
     }))
 }
 
-fn place(key: u64) -> &'static AtomicU64 {
-    &ABSENT[key as usize % ABSENT.len()]
+fn entry(key: u64) -> &'static AtomicU64 {
+    &ENTRIES[key as usize % ENTRIES.len()]
 }
 
 fn now() -> u32 {
@@ -94,31 +94,31 @@ mod tests {
 
     #[test]
     fn a_server_that_stays_absent_is_waited_for_ever_more_seldom() {
-        let (mut word, mut now) = (0, u32::MAX - 1000);
-        let mut lengths = [0; 8];
-        for waited in &mut lengths {
-            word = noted(word, KEY, now);
-            while is_lately(word, KEY, now) {
+        let (mut entry, mut now) = (0, u32::MAX - 1000);
+        let mut ttls = [0; 8];
+        for waited in &mut ttls {
+            entry = next_entry(entry, KEY, now);
+            while is_fresh(entry, KEY, now) {
                 now = now.wrapping_add(1);
                 *waited += 1;
             }
         }
-        assert_eq!(lengths, [250, 500, 1000, 2000, 4000, 8000, 8000, 8000]);
+        assert_eq!(ttls, [250, 500, 1000, 2000, 4000, 8000, 8000, 8000]);
     }
 
     #[test]
     fn one_that_was_not_asked_for_long_is_waited_for_as_at_first() {
-        let first = noted(0, KEY, 5);
-        let second = noted(first, KEY, 5 + 250);
+        let first = next_entry(0, KEY, 5);
+        let second = next_entry(first, KEY, 5 + 250);
         assert_eq!(doublings(second), 1);
-        assert_eq!(doublings(noted(second, KEY, 5 + 250 + 1000)), 0);
+        assert_eq!(doublings(next_entry(second, KEY, 5 + 250 + 1000)), 0);
     }
 
     #[test]
     fn another_server_is_not_known() {
-        let word = noted(0, KEY, 5);
-        assert!(is_lately(word, KEY, 6));
-        assert!(!is_lately(word, !KEY, 6));
-        assert_eq!(doublings(noted(word, !KEY, 300)), 0);
+        let entry = next_entry(0, KEY, 5);
+        assert!(is_fresh(entry, KEY, 6));
+        assert!(!is_fresh(entry, !KEY, 6));
+        assert_eq!(doublings(next_entry(entry, !KEY, 300)), 0);
     }
 }
