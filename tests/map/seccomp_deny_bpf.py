@@ -18,7 +18,7 @@ BPF = {"x86_64": 321, "aarch64": 280}[platform.machine()]
 NO_NEW_PRIVILEGES, SECCOMP, FILTER = 38, 22, 2
 
 
-def refuse(error: int, commands: list[int]) -> None:
+def deny(error: int, commands: list[int]) -> None:
     instructions = [
         (LOAD, 0, 0, NUMBER),
         (EQUAL, 1, 0, BPF),
@@ -39,5 +39,5 @@ def refuse(error: int, commands: list[int]) -> None:
 
 
 if __name__ == "__main__":
-    refuse(int(sys.argv[1]), [int(number) for number in sys.argv[2].split(",")])
+    deny(int(sys.argv[1]), [int(number) for number in sys.argv[2].split(",")])
     os.execvp(sys.argv[3], sys.argv[3:])

@@ -7,10 +7,10 @@
 
 use crate::clock::process_seconds;
 use crate::layout::{ADDED_EDGES, ADDED_ERRORS, EdgeCounts, EdgeKey, ErrorKey, FOLDED};
+use crate::loader::double_buffer::MapBuffer;
 use crate::loader::losses;
 use crate::loader::maps::{count_in, read_edges, take, take_errors};
 use crate::loader::options::map_size;
-use crate::loader::pair::Pair;
 use crate::loader::user_space_counts::{EdgeTotals, oldest_idle};
 use crate::{Error, failed};
 use aya::Ebpf;
@@ -25,20 +25,20 @@ const SHARE_OF_A_CORE: f64 = 200.0;
 const MAX_ERRORS: u64 = 4096;
 
 /// When room is made in the kernel's maps, and for how many edges.
-pub struct Room {
+pub struct Eviction {
     max_edges: u32,
     next: Instant,
     /// Updates of the edge `other` until the last time.
     folded: u64,
 }
 
-impl Room {
+impl Eviction {
     pub fn new(max_edges: u32) -> Self {
         Self { max_edges, next: Instant::now(), folded: 0 }
     }
 
     /// Makes room if there is little, and if it was not made just before.
-    pub fn make(&mut self, kernel: &mut Ebpf, totals: &mut EdgeTotals) -> Result<(), Error> {
+    pub fn run(&mut self, kernel: &mut Ebpf, totals: &mut EdgeTotals) -> Result<(), Error> {
         if Instant::now() < self.next {
             return Ok(());
         }
@@ -56,13 +56,13 @@ impl Room {
         }
         let begin = process_seconds();
         let most = if is_full { self.most_if_full() } else { self.max_edges as usize };
-        let now = read_edges(kernel, Pair::First)?;
+        let now = read_edges(kernel, MapBuffer::First)?;
         let now = now.iter().map(|(key, counts)| (key, counts));
-        if has_many_errors || !leaving(now, totals, most).is_empty() {
-            count_in(kernel, Pair::Second)?;
+        if has_many_errors || !to_evict(now, totals, most).is_empty() {
+            count_in(kernel, MapBuffer::Second)?;
             remove(kernel, totals, most)?;
-            count_in(kernel, Pair::First)?;
-            let (edges, errors) = take(kernel, Pair::Second)?;
+            count_in(kernel, MapBuffer::First)?;
+            let (edges, errors) = take(kernel, MapBuffer::Second)?;
             totals.keep(edges, errors);
         }
         let spent = (process_seconds() - begin) * SHARE_OF_A_CORE;
@@ -74,7 +74,7 @@ impl Room {
     /// more than in the kernel.
     pub fn surplus(&self, edges: &[(EdgeKey, EdgeCounts)], totals: &EdgeTotals) -> Vec<EdgeKey> {
         let all = edges.iter().map(|(key, counts)| (key, counts));
-        leaving(all, totals, self.max_edges as usize)
+        to_evict(all, totals, self.max_edges as usize)
     }
 
     /// The number of edges that may stay if there was no room for others.
@@ -93,7 +93,7 @@ fn additions(kernel: &mut Ebpf) -> Result<Array<&mut MapData, u64>, Error> {
 }
 
 /// The edges that leave, so that at most so many stay beside the edge `other`.
-fn leaving<'edges>(
+fn to_evict<'edges>(
     edges: impl ExactSizeIterator<Item = (&'edges EdgeKey, &'edges EdgeCounts)>,
     totals: &EdgeTotals,
     most: usize,
@@ -106,28 +106,29 @@ fn leaving<'edges>(
 
 /// Removes edges, and takes all errors, from the first maps, which no program uses.
 fn remove(kernel: &mut Ebpf, totals: &mut EdgeTotals, most: usize) -> Result<(), Error> {
-    let mut edges: HashMap<_, _> = read_edges(kernel, Pair::First)?.into_iter().collect();
+    let mut edges: HashMap<_, _> = read_edges(kernel, MapBuffer::First)?.into_iter().collect();
     let in_kernel: HashSet<_> = edges.keys().copied().collect();
     let kept = totals.take_kept();
     for (key, counts) in &kept {
         edges.entry(*key).or_insert(EdgeCounts::EMPTY).add(counts);
     }
-    let leaving = leaving(edges.iter(), totals, most);
-    let errors = take_errors(kernel, Pair::First)?;
+    let evicted = to_evict(edges.iter(), totals, most);
+    let errors = take_errors(kernel, MapBuffer::First)?;
     let mut map: BpfHashMap<_, EdgeKey, EdgeCounts> = kernel
-        .map_mut(Pair::First.edges())
+        .map_mut(MapBuffer::First.edges())
         .and_then(|map| BpfHashMap::try_from(map).ok())
-        .ok_or_else(|| Error::new(Pair::First.edges(), "not in the object"))?;
+        .ok_or_else(|| Error::new(MapBuffer::First.edges(), "not in the object"))?;
     let mut other = edges.remove(&EdgeKey::OTHER).unwrap_or(EdgeCounts::EMPTY);
-    for key in &leaving {
+    for key in &evicted {
         if in_kernel.contains(key) {
-            map.remove(key).map_err(|error| failed(Pair::First.edges(), &error))?;
+            map.remove(key).map_err(|error| failed(MapBuffer::First.edges(), &error))?;
         }
         other.add(&edges.remove(key).expect("it was just found"));
         totals.unseen_ends.fold(key);
     }
-    totals.removed += leaving.len() as u64;
-    map.insert(EdgeKey::OTHER, other, 0).map_err(|error| failed(Pair::First.edges(), &error))?;
+    totals.removed += evicted.len() as u64;
+    map.insert(EdgeKey::OTHER, other, 0)
+        .map_err(|error| failed(MapBuffer::First.edges(), &error))?;
     let mut without_room = Vec::new();
     for (key, counts) in kept {
         if let Some(sum) = edges.get(&key)

@@ -20,7 +20,7 @@ use tare_map::{Completeness, Method, Part, Protocol, Role};
 const HELP: &str = "q quit  \u{2190}\u{2192} sort  r reverse  / search  \u{2191}\u{2193} scroll";
 
 /// Keys and signals are looked at this often.
-const PATIENCE: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Until the user quits, or a signal.
 pub fn run(source: &mut Source, signals: &Signals, interval: Duration) -> Result<(), Failure> {
@@ -36,7 +36,7 @@ fn watch(
     signals: &Signals,
     interval: Duration,
 ) -> Result<(), Failure> {
-    let mut view = View::new();
+    let mut view = LiveView::new();
     view.is_polling = source.method() == Method::Poll;
     let mut due = Instant::now();
     loop {
@@ -51,14 +51,14 @@ fn watch(
         let end = due.min(Instant::now() + Duration::from_secs(1));
         loop {
             source.take_events();
-            let rest = end.saturating_duration_since(Instant::now()).min(PATIENCE);
+            let rest = end.saturating_duration_since(Instant::now()).min(POLL_INTERVAL);
             let has_event = event::poll(rest).or_failed("the terminal")?;
             if signals.next().is_some() {
                 return Ok(());
             }
             if has_event {
                 let event = event::read().or_failed("the terminal")?;
-                if matches!(event, Event::Key(key) if key.kind == KeyEventKind::Press && view.press(key))
+                if matches!(event, Event::Key(key) if key.kind == KeyEventKind::Press && view.handle_key(key))
                 {
                     return Ok(());
                 }
@@ -71,7 +71,7 @@ fn watch(
     }
 }
 
-struct View {
+struct LiveView {
     table: Table,
     completeness: Completeness,
     missing: Vec<Part>,
@@ -80,7 +80,7 @@ struct View {
     selection: TableState,
 }
 
-impl View {
+impl LiveView {
     fn new() -> Self {
         Self {
             table: Table::new(),
@@ -93,7 +93,7 @@ impl View {
     }
 
     /// Whether the user quits.
-    fn press(&mut self, key: KeyEvent) -> bool {
+    fn handle_key(&mut self, key: KeyEvent) -> bool {
         if key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL) {
             return true;
         }
@@ -247,7 +247,7 @@ mod tests {
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
-    fn screen(view: &mut View) -> Vec<String> {
+    fn screen(view: &mut LiveView) -> Vec<String> {
         let mut terminal = Terminal::new(TestBackend::new(120, 6)).unwrap();
         terminal.draw(|frame| view.draw(frame)).unwrap();
         let buffer = terminal.backend().buffer();
@@ -255,12 +255,12 @@ mod tests {
         cells.chunks(120).map(|line| line.concat().trim_end().to_owned()).collect()
     }
 
-    fn press(view: &mut View, code: KeyCode) -> bool {
-        view.press(KeyEvent::new(code, KeyModifiers::NONE))
+    fn press(view: &mut LiveView, code: KeyCode) -> bool {
+        view.handle_key(KeyEvent::new(code, KeyModifiers::NONE))
     }
 
-    fn view() -> View {
-        let mut view = View::new();
+    fn view() -> LiveView {
+        let mut view = LiveView::new();
         let edges = vec![
             edge(Role::Client, "curl\x1b[2J", "10.0.0.1", "10.0.0.2"),
             edge(Role::Server, "nginx", "10.0.0.2", "10.0.0.1"),

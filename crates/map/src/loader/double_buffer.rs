@@ -3,12 +3,12 @@
 
 /// One of the two maps of edges, and its map of errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pair {
+pub enum MapBuffer {
     First,
     Second,
 }
 
-impl Pair {
+impl MapBuffer {
     pub fn other(self) -> Self {
         match self {
             Self::First => Self::Second,
