@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of support, for docs/link.md: `python -m tests.link.table` writes it there.
+"""The table of support, for docs/link.md: `python -m tests.link.support_table` writes it there.
 
 The comment before each case of calls/*.c lists calls and flags, and how a link carries them;
 test_calls.py compares all their results with the kernel's.
@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "link.md"
 CALLS = sorted((Path(__file__).parent / "calls").glob("*.c"))
-BEGIN, END = "<!-- made by `python -m tests.link.table` -->\n", "<!-- end -->\n"
+BEGIN, END = "<!-- made by `python -m tests.link.support_table` -->\n", "<!-- end -->\n"
 WIDTH = 200
 """Of a line of the page, in characters."""
 WAYS = {

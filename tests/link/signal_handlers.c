@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* handlers BYTES: a thread sends, and a signal handler of the same thread sends on the same
+/* signal_handlers BYTES: a thread sends, and a signal handler of the same thread sends on the same
  * connection. The receiver rests now and then, so the ring is full, and its bytes go back to TCP.
  * Bytes of the handler may be between any two others; none is lost, doubled or in another place. */
 #include "calls/both_ends.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* steps CASE STEP: a thread makes a call on a connection, and a signal handler of the same thread makes
- * others there: behind the first instruction of the call, behind instruction 1 + STEP, 1 + 2 * STEP ...,
- * up to its end. The processor's trap flag stops the thread behind each instruction; where signals are
+/* single_steps CASE STEP: a thread makes a call on a connection, and a signal handler of the same
+ * thread makes others there: behind the first instruction of the call, behind instruction 1 + STEP,
+ * 1 + 2 * STEP ..., up to its end. The processor's trap flag stops the thread behind each instruction; where signals are
  * blocked, the handler waits until they are not, as a signal would.
  *
  * Each call gets bytes that follow each other in the stream, and all calls together get each byte once,

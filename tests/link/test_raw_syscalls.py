@@ -11,7 +11,7 @@ from tests.link import linked
 from tests.once import OUT, compiled
 from tests.waiting import SECONDS
 
-SOURCE = Path(__file__).parent / "raw.c"
+SOURCE = Path(__file__).parent / "raw_syscalls.c"
 STATUS = ["grep", "-E", "^(NoNewPrivs|Seccomp):", "/proc/self/status"]
 
 
@@ -19,7 +19,7 @@ STATUS = ["grep", "-E", "^(NoNewPrivs|Seccomp):", "/proc/self/status"]
 def raw() -> str:
     if platform.machine() != "x86_64":
         pytest.skip("the inline system call is of x86-64")
-    return str(compiled("raw", "cc", "-O1", "-w", "-o", OUT, SOURCE))
+    return str(compiled("raw_syscalls", "cc", "-O1", "-w", "-o", OUT, SOURCE))
 
 
 def test_inline_read_finds_no_byte_of_the_ring(raw: str) -> None:

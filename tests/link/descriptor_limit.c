@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* limits WAY TIMES: a thread makes links, whose descriptors have numbers above the limit. Meanwhile the
+/* descriptor_limit WAY TIMES: a thread makes links, whose descriptors have numbers above the limit. Meanwhile the
  * program starts others, by fork, vfork, posix_spawn, system or popen: each has the limit that this
  * program has set. */
 #include "calls/both_ends.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* raw uring: connects both ends with an io_uring that the library did not see.
- * raw uring-late: sends with such a ring on a connection that was linked before.
- * raw setup: the error of io_uring_setup, made by inline system calls; raw libc: made by `syscall`, and
- * the errors of liburing's functions.
- * raw read: what an inline read of a linked connection gives; raw write: what becomes of the stream
- * when a program writes to a linked connection by an inline system call. */
+/* raw_syscalls uring: connects both ends with an io_uring that the library did not see.
+ * raw_syscalls uring-late: sends with such a ring on a connection that was linked before.
+ * raw_syscalls setup: the error of io_uring_setup, made by inline system calls.
+ * raw_syscalls libc: made by `syscall`, and the errors of liburing's functions.
+ * raw_syscalls read: what an inline read of a linked connection gives.
+ * raw_syscalls write: what becomes of the stream when a program writes to a linked connection by an inline system call. */
 #include "calls/both_ends.h"
 #include <dlfcn.h>
 #include <linux/io_uring.h>
