@@ -23,7 +23,7 @@ EXCHANGES = (0, 1, 3)
 
 def measured(folder: Path, connections: int) -> Iterator[Case]:
     """Median and 99th percentile of so many connections of each."""
-    program = folder / "connects"
+    program = folder / "short_connections"
     subprocess.run(["cc", "-O2", SOURCE, "-o", program], check=True)
     with ExitStack() as stack:
         server = stack.enter_context(
@@ -56,12 +56,12 @@ def compared(
         alternate(subjects, connections // PER_TURN, seed=exchanges)
     took = {name: np.fromfile(file, np.uint32) / 1000 for name, file in files.items()}
     for short, quantile in (("median", 0.5), ("p99", 0.99)):
-        values = {name: of_parts(times, quantile) for name, times in took.items()}
+        values = {name: quantile_per_thousand(times, quantile) for name, times in took.items()}
         case = f"connect-{exchanges}-exchanges-{short}"
         yield Case(case, LINKED, TCP, "µs", values[LINKED], values[TCP])
 
 
-def of_parts(times: npt.NDArray[np.float64], quantile: float) -> list[float]:
+def quantile_per_thousand(times: npt.NDArray[np.float64], quantile: float) -> list[float]:
     """A quantile of each thousand connections."""
     parts = times[: len(times) // PER_PERCENTILE * PER_PERCENTILE].reshape(-1, PER_PERCENTILE)
     return [float(value) for value in np.quantile(parts, quantile, axis=1)]
