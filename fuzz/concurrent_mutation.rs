@@ -2,7 +2,7 @@
 //! A third that changes words of memory which a program and its collector share: between their
 //! steps, and from another thread at any moment of them.
 
-use super::chance::Chance;
+use super::mutator::Mutator;
 use std::hint;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -11,10 +11,10 @@ use std::thread;
 /// Between two changes of the other thread: some steps of both.
 const MOST_SPINS: usize = 1 << 15;
 
-pub struct Third<'a> {
+pub struct ConcurrentMutation<'a> {
     memory: &'a [AtomicU64],
     /// A place where something is kept.
-    place: fn(&mut Chance) -> usize,
+    place: fn(&mut Mutator) -> usize,
     /// How far an index is changed.
     words: usize,
     /// What was changed and what was there before, oldest first.
@@ -22,46 +22,46 @@ pub struct Third<'a> {
     is_done: AtomicBool,
 }
 
-impl<'a> Third<'a> {
+impl<'a> ConcurrentMutation<'a> {
     /// Runs both while memory changes, and puts back everything that was changed.
-    pub fn beside(
+    pub fn run(
         memory: &'a [AtomicU64],
-        place: fn(&mut Chance) -> usize,
+        place: fn(&mut Mutator) -> usize,
         words: usize,
-        chance: &mut Chance,
-        both: impl FnOnce(&Self, &mut Chance),
+        mutator: &mut Mutator,
+        program: impl FnOnce(&Self, &mut Mutator),
     ) {
         let (changes, is_done) = (Mutex::default(), AtomicBool::new(false));
-        let third = Self { memory, place, words, changes, is_done };
-        let mut own = Chance::of(&chance.next().to_ne_bytes());
+        let mutation = Self { memory, place, words, changes, is_done };
+        let mut own = Mutator::of(&mutator.next().to_ne_bytes());
         thread::scope(|scope| {
-            let other = scope.spawn(|| third.change_at_any_moment(&mut own));
-            both(&third, chance);
-            third.is_done.store(true, Relaxed);
+            let other = scope.spawn(|| mutation.change_at_any_moment(&mut own));
+            program(&mutation, mutator);
+            mutation.is_done.store(true, Relaxed);
             // The end of the scope does not wait until the thread has freed its memory, which would
             // seem to be leaked.
             other.join().expect("nothing panics");
         });
-        let changes = third.changes.into_inner().expect("nothing panics");
+        let changes = mutation.changes.into_inner().expect("nothing panics");
         for (place, before) in changes.into_iter().rev() {
             memory[place].store(before, Relaxed);
         }
     }
 
-    pub fn change(&self, chance: &mut Chance) {
-        let place = (self.place)(chance);
+    pub fn change(&self, mutator: &mut Mutator) {
+        let place = (self.place)(mutator);
         let mut changes = self.changes.lock().expect("nothing panics");
         let before = self.memory[place].load(Relaxed);
         changes.push((place, before));
-        self.memory[place].store(chance.changed(before, self.words), Relaxed);
+        self.memory[place].store(mutator.mutate(before, self.words), Relaxed);
     }
 
-    fn change_at_any_moment(&self, chance: &mut Chance) {
+    fn change_at_any_moment(&self, mutator: &mut Mutator) {
         while !self.is_done.load(Relaxed) {
-            for _ in 0..chance.below(MOST_SPINS) {
+            for _ in 0..mutator.below(MOST_SPINS) {
                 hint::spin_loop();
             }
-            self.change(chance);
+            self.change(mutator);
         }
     }
 }

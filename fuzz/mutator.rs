@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whoever changes a live segment, by a seed.
+//! Random changes of words of a live segment, by a seed.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// SplitMix64 (Steele et al., 2014).
-pub struct Chance(u64);
+pub struct Mutator(u64);
 
-impl Chance {
+impl Mutator {
     /// The same input has the same seed.
     pub fn of(data: &[u8]) -> Self {
         let mut hasher = DefaultHasher::new();
@@ -26,7 +26,7 @@ impl Chance {
     }
 
     /// What a word can be changed to; an index, by up to four rings of `words`.
-    pub fn changed(&mut self, word: u64, words: usize) -> u64 {
+    pub fn mutate(&mut self, word: u64, words: usize) -> u64 {
         let few = self.next() % 64;
         let half = if few.is_multiple_of(2) { 0 } else { 32 };
         match self.below(8) {
