@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-from tare.report.words import (
+from tare.report.typesetting import (
     count,
     duration,
     interval,

@@ -5,7 +5,7 @@ import math
 import re
 
 from tare.terminal import printable
-from tare.verdict import words as said
+from tare.verdict import number_text
 
 NO_BREAK = "\u00a0"
 MINUS = "\u2212"
@@ -16,35 +16,35 @@ def duration(nanoseconds: float | None, *, signed: bool = False, digits: int = 3
     """`1234567` as `1.23 ms`; a dash where there is none."""
     if nanoseconds is None or not math.isfinite(nanoseconds):
         return "–"
-    return typeset(said.duration(nanoseconds, signed=signed, digits=digits))
+    return typeset(number_text.duration(nanoseconds, signed=signed, digits=digits))
 
 
 def percent(fraction: float | None, *, signed: bool = True) -> str:
     """`0.0234` as `+2.3 %`; a dash where there is none."""
     if fraction is None or not math.isfinite(fraction):
         return "–"
-    return typeset(said.percent(fraction, signed=signed))
+    return typeset(number_text.percent(fraction, signed=signed))
 
 
-def interval(low: float | None, high: float | None, unit: said.Unit = "ns") -> str:
+def interval(low: float | None, high: float | None, unit: number_text.Unit = "ns") -> str:
     """Two effects as `+5.4 to +7.3 %`."""
     if low is None or high is None:
         return "–"
     return f"{percent(low).removesuffix(f'{NO_BREAK}%')} to {change(high, unit)}"
 
 
-def change(effect: float | None, unit: said.Unit) -> str:
+def change(effect: float | None, unit: number_text.Unit) -> str:
     """An effect on a metric of this unit: `+5.4 %`, of shares `+0.20 points`."""
     if effect is None or not math.isfinite(effect):
         return "–"
-    return typeset(said.change(effect, unit))
+    return typeset(number_text.change(effect, unit))
 
 
-def values(baseline: float | None, condition: float | None, unit: said.Unit) -> str:
+def values(baseline: float | None, condition: float | None, unit: number_text.Unit) -> str:
     """Both sides: `34.7 µs → 35.1 µs`."""
     if baseline is None or condition is None:
         return "–"
-    return typeset(f"{said.value(baseline, unit)} → {said.value(condition, unit)}")
+    return typeset(f"{number_text.value(baseline, unit)} → {number_text.value(condition, unit)}")
 
 
 def p_value(p: float | None) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How numbers are said to a person, on a terminal, in a reason and in a report alike."""
+"""Numbers as text for people: on a terminal, in a reason and in a report alike."""
 
 from __future__ import annotations
 

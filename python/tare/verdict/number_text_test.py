@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
 
-from tare.verdict.words import count, duration, percent
+from tare.verdict.number_text import count, duration, percent
 
 
 @pytest.mark.parametrize(
