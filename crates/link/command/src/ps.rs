@@ -164,7 +164,7 @@ impl Row {
             "upgrades": sent.map(|sent| sent.upgrades),
             "downgrades": sent.map(|sent| sent.downgrades),
             "downgraded_because": code(sent.and_then(|sent| sent.downgraded)),
-            "leave_reason": code(received.and_then(|received| received.left)),
+            "left_because": code(received.and_then(|received| received.left)),
             "other_end_left_because": code(sent.and_then(|sent| sent.left)),
         })
     }

@@ -60,7 +60,7 @@ pub fn text(statistics: &Statistics, as_json: bool) -> String {
 pub fn why(statistics: &Statistics) -> [(&'static str, &'static str, &Reasons); 3] {
     [
         ("stayed_tcp_because", "connections that stayed TCP", &statistics.stayed),
-        ("leave_reason", "connections that went back to TCP for good", &statistics.left),
+        ("left_because", "connections that went back to TCP for good", &statistics.left),
         ("downgraded_because", "changes from shared memory to TCP", &statistics.downgraded),
     ]
 }

@@ -170,23 +170,23 @@ impl Direction {
             wakes: self.received.doorbell.rings(),
             upgrades: changes.div_ceil(2),
             downgrades: changes / 2,
-            left: self.is_left().then(|| self.leave_reason()),
+            left: self.is_left().then(|| self.left_because()),
             downgraded: (changes > 1).then(|| Reason::of(self.sender.downgraded.load(Relaxed))),
         }
     }
 
     /// Before the receiver leaves. The first reason stays.
-    pub fn set_leave_reason(&self, reason: Reason) {
+    pub fn leaves_because(&self, reason: Reason) {
         let _ = self.received.left.compare_exchange(0, reason as u32, Relaxed, Relaxed);
     }
 
     /// Why the receiver wants TCP for good.
-    pub fn leave_reason(&self) -> Reason {
+    pub fn left_because(&self) -> Reason {
         Reason::of(self.received.left.load(Relaxed))
     }
 
     /// With a change from the ring to TCP.
-    pub fn set_downgrade_reason(&self, reason: Reason) {
+    pub fn downgrades_because(&self, reason: Reason) {
         self.sender.downgraded.store(reason as u32, Relaxed);
     }
 }

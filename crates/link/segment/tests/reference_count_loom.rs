@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Every interleaving of threads that use, close, free and fill a place of a table:
-//! `RUSTFLAGS="--cfg loom" cargo test -p tare-link-segment --release --test users_loom`
+//! `RUSTFLAGS="--cfg loom" cargo test -p tare-link-segment --release --test reference_count_loom`
 #![cfg(loom)]
 
 use loom::cell::UnsafeCell;

@@ -148,7 +148,7 @@ fn resets(fd: c_int, slot: &Slot) -> bool {
     let source = receiver_lock::while_receiving(slot, || incoming.source(incoming.capacity()));
     // Who has taken it back to TCP may have passed it to another program.
     let is_own = slot.is_deaf.load(Relaxed) != 0 && slot.is_given_up.load(Relaxed) == 0;
-    incoming.set_leave_reason(Reason::Closed);
+    incoming.leaves_because(Reason::Closed);
     let was_left = !incoming.leave() && !is_own;
     let has_unread = !was_left && kernel::waiting(fd).is_ok_and(|waiting| waiting > 0);
     let resets = has_unread || matches!(source, Some(Ok(Source::Ring { .. })));
@@ -173,7 +173,7 @@ fn leaves_bytes(slot: &Slot, linger: Option<c_int>) -> bool {
 /// The program wants to receive through TCP for good: the other end takes back what is in its ring.
 pub fn leave_incoming(slot: &Slot, reason: Reason) {
     one_shot::leaving(slot);
-    slot.mapping().incoming.set_leave_reason(reason);
+    slot.mapping().incoming.leaves_because(reason);
     if slot.mapping().incoming.leave() {
         state::count(Counter::Left, 1);
         state::count_reason(|statistics| &statistics.left, reason);

@@ -35,7 +35,7 @@ pub fn sends_tcp(slot: &Slot) -> bool {
 /// Why.
 pub fn tcp_reason(slot: &Slot) -> Reason {
     match slot.sends_tcp.load(Relaxed) {
-        0 => slot.mapping().incoming.leave_reason(),
+        0 => slot.mapping().incoming.left_because(),
         reason => Reason::of(reason),
     }
 }
@@ -91,7 +91,7 @@ fn change_to_tcp(fd: c_int, slot: &Slot, unread: Unread, reason: Reason) -> Resu
 }
 
 fn count(outgoing: &Direction, reason: Reason) {
-    outgoing.set_downgrade_reason(reason);
+    outgoing.downgrades_because(reason);
     state::count(Counter::Downgrades, 1);
     state::count_reason(|statistics| &statistics.downgraded, reason);
 }
@@ -163,7 +163,7 @@ pub fn serve_locked(fd: c_int, slot: &Slot) {
 
 pub fn try_serve(fd: c_int, slot: &Slot) -> Result<(), Corrupt> {
     if is_due(slot) {
-        let reason = slot.mapping().outgoing.leave_reason();
+        let reason = slot.mapping().outgoing.left_because();
         slot.sends_tcp.store(reason as u32, Relaxed);
         to_tcp(fd, slot, Unread::TakenBackOrLater, reason)?;
     }
