@@ -156,7 +156,7 @@ pub struct Totals {
 #[cfg(not(loom))]
 impl Direction {
     /// This number of short waits of the sender's saved a sleep.
-    pub fn spun(&self, times: u64) {
+    pub fn count_spins(&self, times: u64) {
         self.sender.spins.fetch_add(times, Relaxed);
     }
 

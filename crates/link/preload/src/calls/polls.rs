@@ -183,7 +183,7 @@ fn spin(places: &[pollfd], roles: &[Role]) {
     let inputs = || places.iter().zip(roles).filter_map(|(place, role)| input(place, role));
     if let Some(first) = inputs().next() {
         let mapping = first.mapping();
-        let ready = || inputs().any(|slot| slot.mapping().incoming.has_news());
+        let ready = || inputs().any(|slot| slot.mapping().incoming.has_updates());
         first.bytes_spin.wait(mapping.outgoing, mapping.incoming, &ready);
     }
 }

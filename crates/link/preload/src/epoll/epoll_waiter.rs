@@ -37,7 +37,7 @@ impl Members {
     pub fn clear_eventfds(&self) {
         self.each(|_, slot| {
             let incoming = slot.mapping().incoming;
-            if eventfds::has_number(slot) && !incoming.has_news() {
+            if eventfds::has_number(slot) && !incoming.has_updates() {
                 eventfds::settle_for_sets(slot);
             }
         });
@@ -65,12 +65,12 @@ impl Members {
             let incoming = slot.mapping().incoming;
             // TCP may have bytes that are to be read first; and of other links the kernel knows.
             has_more |= input != 0
-                && (incoming.followed().is_multiple_of(2) || !is_ours && incoming.has_news());
+                && (incoming.followed().is_multiple_of(2) || !is_ours && incoming.has_updates());
             let mark = incoming.mark();
             if input != 0
                 && is_ours
                 && member.is_reportable(mark)
-                && incoming.has_news()
+                && incoming.has_updates()
                 && (eventfds::has_bytes(slot) || member.has_edges() && incoming.unread() > 0)
             {
                 member.has_reported(mark);
@@ -117,7 +117,7 @@ impl Members {
                 links().any(|(member, slot)| {
                     let incoming = slot.mapping().incoming;
                     member.input() != 0
-                        && incoming.has_news()
+                        && incoming.has_updates()
                         && member.is_reportable(incoming.mark())
                 })
             })

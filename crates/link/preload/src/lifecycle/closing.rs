@@ -147,7 +147,7 @@ fn resets(fd: c_int, slot: &Slot) -> bool {
     let incoming = slot.mapping().incoming;
     let source = receiver_lock::while_receiving(slot, || incoming.source(incoming.capacity()));
     // Who has taken it back to TCP may have passed it to another program.
-    let is_own = slot.is_deaf.load(Relaxed) != 0 && slot.is_given_up.load(Relaxed) == 0;
+    let is_own = slot.is_read_shut.load(Relaxed) != 0 && slot.is_given_up.load(Relaxed) == 0;
     incoming.leaves_because(Reason::Closed);
     let was_left = !incoming.leave() && !is_own;
     let has_unread = !was_left && kernel::waiting(fd).is_ok_and(|waiting| waiting > 0);

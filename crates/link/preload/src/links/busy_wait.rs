@@ -82,7 +82,7 @@ impl Spin {
     fn count_paid(&self, own: &Direction) {
         if self.paid.load(Relaxed) > 0 {
             let paid = self.paid.swap(0, Relaxed).into();
-            own.spun(paid);
+            own.count_spins(paid);
             state::count(Counter::Spins, paid);
         }
     }

@@ -44,7 +44,7 @@ pub struct Slot {
     /// One of the connection's descriptors, -1 for none.
     pub fd: AtomicI32,
     /// A hidden copy of a descriptor that was closed while a call waited, 0 for none.
-    kept: AtomicI32,
+    kept_descriptor: AtomicI32,
     /// Threads that wait in a call.
     waiters: WaitingThreads,
     /// Waits in signal handlers of threads that have the lock of a way: no other thread waits for it.
@@ -86,7 +86,7 @@ pub struct Slot {
     /// Not 0: the program has ended what it sends, TCP will once it has the backlog (`ENDS`).
     pub ends: AtomicU32,
     /// Not 0: the program reads no more, so the end of the stream is not the other end's.
-    pub is_deaf: AtomicU32,
+    pub is_read_shut: AtomicU32,
     /// Not 0: another program may have the connection.
     pub is_given_up: AtomicU32,
     /// Not 0: the program has closed the connection; the service thread has it until TCP has the
@@ -109,7 +109,7 @@ impl Slot {
             own_eventfd: AtomicI32::new(0),
             other_eventfd: AtomicI32::new(0),
             fd: AtomicI32::new(0),
-            kept: AtomicI32::new(0),
+            kept_descriptor: AtomicI32::new(0),
             waiters: WaitingThreads::new(),
             held_in_waits: [const { AtomicU32::new(0) }; 2],
             process: AtomicU32::new(0),
@@ -132,7 +132,7 @@ impl Slot {
             seen_tail: AtomicU64::new(0),
             error: AtomicI32::new(0),
             ends: AtomicU32::new(0),
-            is_deaf: AtomicU32::new(0),
+            is_read_shut: AtomicU32::new(0),
             is_given_up: AtomicU32::new(0),
             is_closed: AtomicU32::new(0),
             guard: Guard::new(),
@@ -174,7 +174,7 @@ impl Slot {
             &self.blocking_mode,
             &self.unread_sends,
             &self.ends,
-            &self.is_deaf,
+            &self.is_read_shut,
             &self.is_given_up,
             &self.is_closed,
         ] {
@@ -312,19 +312,19 @@ impl Slot {
 
     /// Whether there is a copy of the descriptor, which is closed with the link.
     pub fn keep_copy(&self, fd: c_int) -> bool {
-        if self.kept.load(Acquire) == 0
+        if self.kept_descriptor.load(Acquire) == 0
             && let Some(copy) = reserved_descriptors::copy(fd)
-            && self.kept.compare_exchange(0, copy, AcqRel, Relaxed).is_err()
+            && self.kept_descriptor.compare_exchange(0, copy, AcqRel, Relaxed).is_err()
         {
             reserved_descriptors::close(copy);
         }
-        self.kept.load(Acquire) != 0
+        self.kept_descriptor.load(Acquire) != 0
     }
 
     /// Any descriptor of the connection. Only for whoever has the sender's or the receiver's lock it
     /// stays one: `closing::replace` takes both.
     pub fn any_descriptor(&self) -> Option<c_int> {
-        let fd = match self.kept.load(Acquire) {
+        let fd = match self.kept_descriptor.load(Acquire) {
             0 => self.fd.load(Relaxed),
             kept => kept,
         };
@@ -381,7 +381,7 @@ impl Slot {
         self.unlist();
         self.received.flush();
         self.memory.uncharge_all();
-        for fd in [&self.own_eventfd, &self.other_eventfd, &self.kept] {
+        for fd in [&self.own_eventfd, &self.other_eventfd, &self.kept_descriptor] {
             reserved_descriptors::close(fd.swap(0, AcqRel));
         }
         for way in [DirectionIndex::Outgoing, DirectionIndex::Incoming] {

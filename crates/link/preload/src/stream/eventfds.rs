@@ -126,7 +126,7 @@ pub fn is_readable(slot: &Slot) -> bool {
         settle(slot)
     });
     // A thread that waits with the lock has an armed doorbell.
-    is_empty.map_or_else(|| slot.mapping().incoming.has_news(), |is_empty| is_empty != Ok(true))
+    is_empty.map_or_else(|| slot.mapping().incoming.has_updates(), |is_empty| is_empty != Ok(true))
 }
 
 /// Whether a set has reported the eventfd for nothing: it was rung because the other end leaves, or

@@ -127,7 +127,7 @@ pub fn await_any(fd: c_int, slot: &Slot, flags: c_int) -> Result<usize, Errno> {
 fn spin(slot: &Slot) -> bool {
     let mapping = slot.mapping();
     let incoming = mapping.incoming;
-    slot.bytes_spin.wait(mapping.outgoing, incoming, &|| incoming.has_news())
+    slot.bytes_spin.wait(mapping.outgoing, incoming, &|| incoming.has_updates())
 }
 
 /// Until there may be something: a point where the thread can be cancelled. Returns whether the

@@ -112,7 +112,7 @@ pub fn from_tcp(
 pub fn end(slot: &Slot) -> ReceiveAttempt {
     slot.sends_tcp.store(Reason::OtherClosed as u32, Relaxed);
     let incoming = slot.mapping().incoming;
-    let is_cut = slot.is_deaf.load(Relaxed) == 0
+    let is_cut = slot.is_read_shut.load(Relaxed) == 0
         && slot.is_given_up.load(Relaxed) != 0
         && incoming.has_backlog();
     match slot.error.swap(0, Relaxed) {

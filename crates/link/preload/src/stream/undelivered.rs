@@ -56,7 +56,7 @@ pub fn behind_tcp(fd: c_int, slot: &Slot) -> Option<Undelivered> {
 
 /// Only this process has read TCP's bytes, and the end of the stream is the other end's.
 fn at(slot: &Slot, waiting: u64) -> Result<Option<Undelivered>, Corrupt> {
-    if slot.is_deaf.load(Relaxed) != 0 || slot.is_given_up.load(Relaxed) != 0 {
+    if slot.is_read_shut.load(Relaxed) != 0 || slot.is_given_up.load(Relaxed) != 0 {
         return Ok(None);
     }
     let incoming = slot.mapping().incoming;

@@ -134,7 +134,7 @@ impl Direction {
 
     /// Whether the sender has sent or changed something that was not read or followed. Asks for no
     /// lock: another thread may read it first.
-    pub fn has_news(&self) -> bool {
+    pub fn has_updates(&self) -> bool {
         self.sent.head.load(Acquire) != self.received.tail.load(Relaxed)
             || self.changes_since(self.followed()) > 0
     }

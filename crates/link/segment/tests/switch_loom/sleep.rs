@@ -63,12 +63,12 @@ fn under_loom_a_thread_that_spins_or_sleeps_sees_the_bytes() {
                 connection.direction.doorbell().ring()
             })
         };
-        let saw = connection.direction.has_news();
+        let saw = connection.direction.has_updates();
         let sleeps = !saw && begin_sleep(&connection);
         let is_woken = sender.join().unwrap();
         assert!(!sleeps || is_woken);
         assert_eq!(connection.receive(), Some(2));
-        assert!(!connection.direction.has_news());
+        assert!(!connection.direction.has_updates());
     });
 }
 
