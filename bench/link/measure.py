@@ -12,7 +12,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from bench.cases import Case, matched, publish, read_bars
-from bench.link import connects, proxied, services
+from bench.link import proxied, services, short_connections
 from bench.link.sockmap import Sockmap, build
 from bench.turns import Turner, alternate
 
@@ -91,7 +91,7 @@ def run(quick: bool) -> bool:
         works = [measured(work, turns, Path(name), sockmap) for work in WORKS]
         cases = [case for work in works for case in work]
         cases += [*swept(turns, Path(name)), started(turns)]
-        cases += connects.measured(Path(name), 4_000 if quick else 100_000)
+        cases += short_connections.measured(Path(name), 4_000 if quick else 100_000)
         cases += services.measured(Path(name), quick)
         cases += proxied.measured(Path(name), envoy, services.turns(quick))
     about = (

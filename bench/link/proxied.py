@@ -23,7 +23,7 @@ from bench.turns import on_cpu
 
 from tare.lab.environments.ports import free_port
 
-TINY = Path(__file__).with_name("tiny.c")
+TINY_HTTP_SERVER = Path(__file__).with_name("tiny_http_server.c")
 BOTH, ONE, TCP, UNIX = "both legs", "upstream leg", "TCP", "Unix socket upstream"
 SMALL = "both legs, rings of 64 KiB"
 ENVOY_CPU, OTHERS_CPU = 0, 1
@@ -115,7 +115,7 @@ def measured(folder: Path, envoy: str, repetitions: int) -> Iterator[Case]:
             urls = {}
             for number, (name, setup) in enumerate(SETUPS.items()):
                 place = folder / f"{kind}-{number}"
-                server = nginx if kind == "envoy" else tiny
+                server = nginx if kind == "envoy" else tiny_http_server
                 urls[name] = stack.enter_context(serving(place, envoy, setup, files, server))
             yield from turned(kind, urls, folder, repetitions)
             with streaming():
@@ -208,10 +208,10 @@ def nginx(folder: Path, place: str) -> list[str]:
     return ["nginx", "-p", str(folder), "-c", "nginx.conf", "-e", "stderr"]
 
 
-def tiny(folder: Path, place: str) -> list[str]:
+def tiny_http_server(folder: Path, place: str) -> list[str]:
     """As `nginx`."""
-    program = folder / "tiny"
-    subprocess.run(["cc", "-O2", "-pthread", TINY, "-o", program], check=True)
+    program = folder / "tiny_http_server"
+    subprocess.run(["cc", "-O2", "-pthread", TINY_HTTP_SERVER, "-o", program], check=True)
     return [str(program), str(folder / "page"), place]
 
 

@@ -21,10 +21,10 @@ use tare_hook_segment::{
 use tare_shm::{Access, Segment};
 use tare_tables::Vacant;
 
-#[path = "../chance.rs"]
-mod chance;
-#[path = "../third.rs"]
-mod third;
+#[path = "../concurrent_mutation.rs"]
+mod concurrent_mutation;
+#[path = "../mutator.rs"]
+mod mutator;
 
 #[allow(dead_code, reason = "it is the library's")]
 #[path = "../../crates/hook/preload/src"]
@@ -60,16 +60,16 @@ use command::{
 use library::{calls, connection, memory, record, search, thread};
 
 use calls::{receive, send};
-use chance::Chance;
+use concurrent_mutation::ConcurrentMutation;
 use costs::Costs;
 use drain::Drain;
-use event_accounts::{EventCounts, EventAccounts};
+use event_accounts::{EventAccounts, EventCounts};
 use event_file::EventFile;
+use mutator::Mutator;
 use poll_interval::Pace;
 use record::hook::{DESCRIPTORS, Hook};
 use rules_file::RuleBook;
 use segments::Segments;
-use third::Third;
 
 const ROUNDS: usize = 100;
 const QUIET: c_int = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
@@ -98,8 +98,8 @@ static SETUP: LazyLock<Setup> = LazyLock::new(|| {
         action: Action::Trace,
     });
     hook.control.publish(&Generation::build(&keywords).expect("they fit"));
-    let third = open(handover.shared, Shared::KIND, Access::ReadWrite);
-    let memory = third.words(0, size_of::<Shared>() / 8).expect("its size");
+    let mutation = open(handover.shared, Shared::KIND, Access::ReadWrite);
+    let memory = mutation.words(0, size_of::<Shared>() / 8).expect("its size");
     let mut sockets = [-1; 2];
     // SAFETY: the kernel writes two descriptors.
     let made =
@@ -110,7 +110,7 @@ static SETUP: LazyLock<Setup> = LazyLock::new(|| {
 });
 
 /// A word that something is kept in, as its place in the memory.
-fn place(chance: &mut Chance) -> usize {
+fn place(mutator: &mut Mutator) -> usize {
     let statistics = size_of::<Statistics>() / 8;
     let counters = Symbol::ALL.len() * size_of::<Counters>() / 8;
     let (first, ring) = (offset_of!(Shared, rings) / 8, size_of::<EventRing>() / 8);
@@ -126,16 +126,16 @@ fn place(chance: &mut Chance) -> usize {
         (first, ring),
         (first, 8 * ring),
     ];
-    let (begin, words) = places[chance.below(places.len())];
-    begin + chance.below(words)
+    let (begin, words) = places[mutator.below(places.len())];
+    begin + mutator.below(words)
 }
 
 /// The program sends and receives some bytes, in which the keywords are.
-fn search_some(setup: &Setup, chance: &mut Chance) {
+fn search_some(setup: &Setup, mutator: &mut Mutator) {
     let [fd, peer] = setup.sockets;
-    let letters = |_| b"abAB"[chance.below(4)];
+    let letters = |_| b"abAB"[mutator.below(4)];
     let bytes: Vec<u8> = (0..256).map(letters).collect();
-    let (first, length) = (bytes.as_ptr().cast::<c_void>(), 1 + chance.below(bytes.len()));
+    let (first, length) = (bytes.as_ptr().cast::<c_void>(), 1 + mutator.below(bytes.len()));
     send::buffer(Symbol::send, fd, first, length, 0, |first, length| {
         // SAFETY: the bytes live as long as the call.
         unsafe { libc::send(fd, first, length, QUIET) }
@@ -144,7 +144,7 @@ fn search_some(setup: &Setup, chance: &mut Chance) {
     unsafe { libc::send(peer, first, length, QUIET) };
     let mut room = [0u8; 1024];
     let first = room.as_mut_ptr().cast();
-    let length = 1 + chance.below(room.len());
+    let length = 1 + mutator.below(room.len());
     receive::buffer(Symbol::recv, fd, first, length, 0, || {
         // SAFETY: the room is as long.
         unsafe { libc::recv(fd, first, length, QUIET) }
@@ -218,20 +218,25 @@ fn check(path: &Path) -> io::Result<()> {
 fuzz_target!(|data: &[u8]| {
     let setup = &*SETUP;
     let path = PathBuf::from(format!("/dev/shm/tare-fuzz-{}", std::process::id()));
-    let mut chance = Chance::of(data);
-    Third::beside(setup.memory, place, 1 << 16, &mut chance, |third, chance| {
-        search_and_tell(setup, &path, third, chance);
+    let mut mutator = Mutator::of(data);
+    ConcurrentMutation::run(setup.memory, place, 1 << 16, &mut mutator, |mutation, mutator| {
+        search_and_tell(setup, &path, mutation, mutator);
     });
     check(&path).expect("it was written");
     fs::remove_file(&path).expect("it was written");
 });
 
-fn search_and_tell(setup: &Setup, path: &Path, third: &Third<'_>, chance: &mut Chance) {
+fn search_and_tell(
+    setup: &Setup,
+    path: &Path,
+    mutation: &ConcurrentMutation<'_>,
+    mutator: &mut Mutator,
+) {
     let mut session = Session::open(setup, path);
     for _ in 0..ROUNDS {
-        third.change(chance);
-        search_some(setup, chance);
-        match chance.below(64) {
+        mutation.change(mutator);
+        search_some(setup, mutator);
+        match mutator.below(64) {
             0 => session = Session::open(setup, path),
             1 => session.tell(setup),
             2 => session.drain.reclaim(),

@@ -18,10 +18,10 @@ use tare_log_segment::layout::{KIND, Process, RingHead, SMALLEST_RING, VERSION, 
 use tare_log_segment::{ChannelId, Configuration, Handler, Policy, Writer};
 use tare_shm::{Access, Segment};
 
-#[path = "../chance.rs"]
-mod chance;
-#[path = "../third.rs"]
-mod third;
+#[path = "../concurrent_mutation.rs"]
+mod concurrent_mutation;
+#[path = "../mutator.rs"]
+mod mutator;
 
 #[allow(dead_code, reason = "it is the collector's")]
 #[path = "../../crates/log/command/src"]
@@ -42,13 +42,13 @@ mod command {
 // As they call one another.
 use command::{argument_values, collector, epoll, log_file, procfs};
 
-use chance::Chance;
 use collector::compressor::Compressor;
 use collector::producer::Producer;
 use collector::quotas::name_quota::NameQuota;
 use collector::rules::rules_file::RulesFile;
+use concurrent_mutation::ConcurrentMutation;
 use log_file::LogFile;
-use third::Third;
+use mutator::Mutator;
 
 const ROUNDS: usize = 100;
 const WORDS: usize = SMALLEST_RING / 8;
@@ -84,7 +84,7 @@ static PROGRAM: LazyLock<Program> = LazyLock::new(|| {
 });
 
 /// A word that something is kept in, as its place in the segment.
-fn place(chance: &mut Chance) -> usize {
+fn place(mutator: &mut Mutator) -> usize {
     macro_rules! from {
         ($field:ident, $words:expr) => {
             (std::mem::offset_of!(Process, $field) / 8, $words)
@@ -107,17 +107,17 @@ fn place(chance: &mut Chance) -> usize {
         (ring_at(0, WORDS) / 8, 82),
         ((ring_at(0, WORDS) + size_of::<RingHead>()) / 8, WORDS),
     ];
-    let (begin, words) = places[chance.below(places.len())];
-    begin + chance.below(words)
+    let (begin, words) = places[mutator.below(places.len())];
+    begin + mutator.below(words)
 }
 
-fn log(program: &Program, chance: &mut Chance, writer: &mut Option<&'static Writer>) {
-    let id = match chance.below(32) {
-        0 => chance.next() as ChannelId,
+fn log(program: &Program, mutator: &mut Mutator, writer: &mut Option<&'static Writer>) {
+    let id = match mutator.below(32) {
+        0 => mutator.next() as ChannelId,
         place => program.channels[place % program.channels.len()],
     };
-    let number = chance.next() as i64;
-    for _ in 0..1 + chance.below(64) {
+    let number = mutator.next() as i64;
+    for _ in 0..1 + mutator.below(64) {
         let payload = match number % 3 {
             0 => Payload::Number(number % 1024),
             1 => Payload::Number(number),
@@ -128,7 +128,7 @@ fn log(program: &Program, chance: &mut Chance, writer: &mut Option<&'static Writ
             *writer = tare_log_producer::log(*writer, id, payload);
         }
     }
-    match chance.below(32) {
+    match mutator.below(32) {
         0 => tare_log_producer::close(id),
         1 => drop(tare_log_producer::open(b"buffered 1", None)),
         _ => {}
@@ -186,24 +186,29 @@ fn check(path: &Path) {
 fuzz_target!(|data: &[u8]| {
     let program = &*PROGRAM;
     let path = PathBuf::from(format!("/dev/shm/tare-fuzz-{}", std::process::id()));
-    let mut chance = Chance::of(data);
-    Third::beside(program.memory, place, WORDS, &mut chance, |third, chance| {
-        log_and_collect(program, &path, third, chance);
+    let mut mutator = Mutator::of(data);
+    ConcurrentMutation::run(program.memory, place, WORDS, &mut mutator, |mutation, mutator| {
+        log_and_collect(program, &path, mutation, mutator);
     });
     check(&path);
     fs::remove_file(&path).expect("it was written");
 });
 
-fn log_and_collect(program: &Program, path: &Path, third: &Third<'_>, chance: &mut Chance) {
+fn log_and_collect(
+    program: &Program,
+    path: &Path,
+    mutation: &ConcurrentMutation<'_>,
+    mutator: &mut Mutator,
+) {
     let mut log_file = LogFile::open("file", path, Codec::default()).expect("/dev/shm is there");
     let mut compressor = Compressor::new(0).expect("there is memory");
     let book = RulesFile::open(None).expect("without a file");
     let mut writer = None;
     let mut producer = adopt(program);
     for _ in 0..ROUNDS {
-        third.change(chance);
-        log(program, chance, &mut writer);
-        let step = chance.below(64);
+        mutation.change(mutator);
+        log(program, mutator, &mut writer);
+        let step = mutator.below(64);
         if step == 0 || producer.is_none() {
             if let Some(producer) = &mut producer {
                 producer
@@ -214,7 +219,7 @@ fn log_and_collect(program: &Program, path: &Path, third: &Third<'_>, chance: &m
         } else if step < 32
             && let Some(producer) = &mut producer
         {
-            turn(producer, &mut log_file, &mut compressor, &book, chance.below(8) == 0);
+            turn(producer, &mut log_file, &mut compressor, &book, mutator.below(8) == 0);
         }
     }
     if let Some(producer) = &mut producer {

@@ -38,7 +38,7 @@ def exchange(times):
     return answer, waits, is_linked
 """
 LATELY = 0.25
-"""Seconds, as absence.rs has it."""
+"""Seconds, as negative_cache.rs has it."""
 
 
 @contextmanager

@@ -5,17 +5,17 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.link import linked, table
+from tests.link import linked, support_table
 from tests.once import OUT, compiled
 from tests.waiting import SECONDS
 
 # Programs of calls whose cases take a connection back to TCP for good.
 LEFT = {
-    "leaving": 17, "masks": 1, "one_shot": 3, "options": 11, "sets": 1, "sharing": 4, "starting": 7,
-    "syscalls": 2,
+    "exec": 7, "fork": 4, "handed_on": 17, "one_shot": 3, "options": 11, "polls": 1,
+    "signal_masks": 1, "syscalls": 2,
 }  # fmt: skip
 # Bytes that their cases send while nobody reads, or so fast that a ring may be full.
-BY_TCP = {"calls": 13 << 20, "ends": 12 << 20, "files": 9 << 20, "threads": 2 << 20}
+BY_TCP = {"calls": 13 << 20, "close": 12 << 20, "sendfile": 9 << 20, "threads": 2 << 20}
 
 
 VARIANTS = {
@@ -30,7 +30,7 @@ PROGRAMS = [
         marks=[pytest.mark.exhaustive] if variant else [],
         id="-".join(filter(None, (source.stem, variant))),
     )
-    for source in table.CALLS
+    for source in support_table.CALLS
     for variant in VARIANTS
 ]
 
@@ -48,7 +48,7 @@ def test_calls_return_the_same_with_and_without_a_link(source: Path, variant: st
     # Both ends of each connection, and none failed.
     assert counts["links"] == 2 * connections > 0
     assert (counts["refused"], counts["reset"]) == (0, 0)
-    if source.stem == "leaving":
+    if source.stem == "handed_on":
         assert counts["upgrades"] >= 2 * connections
     else:
         linked.assert_carried(counts, 2 * connections, BY_TCP.get(source.stem, 0))

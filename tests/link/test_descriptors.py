@@ -111,8 +111,8 @@ assert max(more) < 100 * 80, more
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("way", ["fork", "vfork", "posix_spawn", "system", "popen"])
 def test_no_child_has_a_raised_limit(way: str) -> None:
-    source = Path(__file__).parent / "limits.c"
-    program = str(compiled("limits", "cc", "-O1", "-w", "-pthread", "-o", OUT, source))
+    source = Path(__file__).parent / "descriptor_limit.c"
+    program = str(compiled("descriptor_limit", "cc", "-O1", "-w", "-pthread", "-o", OUT, source))
     run = linked.run(program, way, str(CHILDREN))
     assert (run.code, run.errors) == (0, "")
     # Each new program takes links back to TCP.

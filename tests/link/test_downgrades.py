@@ -52,7 +52,7 @@ def test_no_downgrade_of_many_is_reset(downgrades: str, way: str) -> None:
 
 def test_signal_handler_may_send_on_the_connection_that_its_thread_takes_back_to_tcp() -> None:
     options = ("-O1", "-w", "-pthread", "-o", OUT)
-    handlers = str(compiled("handlers", "cc", *options, HERE / "handlers.c", "-lrt"))
+    handlers = str(compiled("signal_handlers", "cc", *options, HERE / "signal_handlers.c", "-lrt"))
     for _ in range(TIMES):
         run = linked.run(handlers, str(MANY))
         assert (run.code, run.errors, run.output) == (0, "", "0 0\n")

@@ -19,7 +19,7 @@ from tare.native import native
 Hosts = tuple[Host, Host]
 Program = Callable[[str], Path]
 
-REFUSALS = Path(__file__).parent / "refusals.py"
+SECCOMP_DENY_BPF = Path(__file__).parent / "seccomp_deny_bpf.py"
 PROG_LOAD, RAW_TRACEPOINT_OPEN, ENABLE_STATS, LINK_CREATE = 5, 17, 32, 28
 ALWAYS_POLLING = {"short_connections", "failed_connects", "last_bytes", "udp_messages"}
 
@@ -33,7 +33,7 @@ def map_once(
 
 def refused(error: int, *commands: int) -> tuple[str | Path, ...]:
     numbers = ",".join(str(command) for command in commands)
-    return sys.executable, REFUSALS, str(error), numbers
+    return sys.executable, SECCOMP_DENY_BPF, str(error), numbers
 
 
 def parts(found: dict[str, Any]) -> set[str]:

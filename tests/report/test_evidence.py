@@ -16,7 +16,7 @@ from tare.report.page.markdown import cell
 from tare.report.result.result import read
 from tare.report.sections import power
 from tare.report.sections.distances import TOLD
-from tare.report.words import interval, metric, p_value, percent, typeset
+from tare.report.typesetting import interval, metric, p_value, percent, typeset
 from tare.samples.describe import controls
 from tare.stats.power import Design
 from tare.verdict.judgement import Control

@@ -12,7 +12,7 @@ from tests.report.synthetic import Synthetic
 
 from tare.report import MARKDOWN, write
 from tare.report.sections.machine import MACHINE, SERVICE
-from tare.report.words import NO_BREAK
+from tare.report.typesetting import NO_BREAK
 
 
 def table(folder: Path, heading: str) -> list[list[str]]:

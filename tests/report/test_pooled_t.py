@@ -14,7 +14,7 @@ from tests.report.test_evidence import rows
 from tare.plan.schema.plan import Plan
 from tare.published.numbers import read_published
 from tare.report.page.page import write
-from tare.report.words import duration
+from tare.report.typesetting import duration
 from tare.samples.read.latencies import latencies
 from tare.stats.pooled_t import pooled_t
 

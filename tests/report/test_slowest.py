@@ -8,7 +8,7 @@ from tests.report.page import written
 from tests.report.synthetic import Synthetic
 from tests.report.test_machine import table
 
-from tare.report.words import NO_BREAK, duration
+from tare.report.typesetting import NO_BREAK, duration
 from tare.samples.read.result import open_result
 
 pytestmark = pytest.mark.usefixtures("one_layout")

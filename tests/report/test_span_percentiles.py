@@ -10,7 +10,7 @@ from tests.report.synthetic import Synthetic
 from tests.report.test_evidence import as_said, labels, rows
 
 from tare.report.page.page import write
-from tare.report.words import duration, typeset
+from tare.report.typesetting import duration, typeset
 from tare.samples.read.latencies import latencies
 from tare.stats.best_fit import best_fit
 

@@ -10,7 +10,7 @@ from tests.report.page import Page, written
 from tests.report.traced import SHOP, Call, Traced
 
 from tare.report.sections.waterfalls import MOST, ROWS
-from tare.report.words import NO_BREAK
+from tare.report.typesetting import NO_BREAK
 from tare.samples.model import ROOT_QUANTILES as QUANTILES
 from tare.samples.read.measured import read_with_looks
 

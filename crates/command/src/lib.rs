@@ -29,7 +29,7 @@ use failure::one_line;
 pub use failure::{Failure, ResultExt};
 pub use file_watch::Watch;
 pub use new_file::{NewFile, NewFolder, open_in_place};
-pub use segment_error::{SegmentError, said};
+pub use segment_error::SegmentError;
 pub use signals::{Signal, Signals};
 pub use user_warnings::UserWarnings;
 

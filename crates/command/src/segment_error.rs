@@ -40,8 +40,3 @@ impl Display for SegmentError {
         })
     }
 }
-
-/// The text of a refusal.
-pub fn said(refusal: Refusal) -> String {
-    SegmentError::Refused(refusal).to_string()
-}

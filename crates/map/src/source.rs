@@ -79,9 +79,9 @@ impl Source {
     }
 
     /// To be called about once a second.
-    pub fn make_room(&mut self) -> Result<(), Error> {
+    pub fn evict_idle_edges(&mut self) -> Result<(), Error> {
         match &mut self.kind {
-            Kind::Kernel(tracer) => tracer.make_room(),
+            Kind::Kernel(tracer) => tracer.evict_idle_edges(),
             Kind::Lists(_) => Ok(()),
         }
     }

@@ -10,7 +10,7 @@ from typing import Any
 
 from tare.samples.describe.limits import Limit
 from tare.stats.proportion import clopper_pearson
-from tare.verdict.words import duration
+from tare.verdict.number_text import duration
 
 SHARE = 0.8
 """Of repetitions, in which a delay must be detected."""

@@ -33,7 +33,7 @@ from tare.stats.interval import paired_difference
 from tare.stats.permutation import sign_flip
 from tare.stats.two_samples import anderson_darling, kolmogorov_smirnov
 from tare.verdict.judgement import LEVEL
-from tare.verdict.words import count, duration
+from tare.verdict.number_text import count, duration
 
 if TYPE_CHECKING:
     from tare.samples.read.latencies import Runs

@@ -95,7 +95,7 @@ def fetch(
 
     from tare.lab.result.fetched_runs import add_run
     from tare.samples.fetch import Window
-    from tare.verdict.words import count
+    from tare.verdict.number_text import count
 
     now = time_ns()
     window = Window(_moment("--from", since, now), _moment("--to", until, now))
@@ -242,7 +242,7 @@ def show(
 def _lines(file: SpanFile) -> Iterator[str]:
     from shutil import get_terminal_size
 
-    from tare.verdict.words import count, duration
+    from tare.verdict.number_text import count, duration
 
     yield printable(
         f"{file.path}: {count(file.spans, 'span')} in {count(file.traces, 'trace')},"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tare.stats.effective_size import effective_size
 from tare.stats.pooled_t import pooled_t
 from tare.verdict.judgement import Published
-from tare.verdict.words import duration
+from tare.verdict.number_text import duration
 
 if TYPE_CHECKING:
     from tare.stats.arrays import Array

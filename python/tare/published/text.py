@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from tare.samples.model import REQUEST
 from tare.verdict.judgement import Judgement, Published, PublishedBestFit
-from tare.verdict.words import duration
+from tare.verdict.number_text import duration
 
 
 def paragraphs(judgement: Judgement) -> list[str]:

@@ -23,7 +23,7 @@ from tare.report.figures.marks import SERIES
 from tare.report.result import distributions
 from tare.report.result.distributions import ConditionKey, Curve
 from tare.report.result.result import Result
-from tare.report.words import count, duration, metric, percent, plural, safe
+from tare.report.typesetting import count, duration, metric, percent, plural, safe
 from tare.terminal import both_ends
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tare.report.result import distributions
 from tare.report.result.result import Result
 from tare.report.result.verdicts import Compared
-from tare.report.words import (
+from tare.report.typesetting import (
     change,
     count,
     duration,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tare.verdict.words import duration
+from tare.verdict.number_text import duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,10 +14,10 @@ from tare.samples.read.measured import NEW, OLD
 from tare.verdict.evidence.differences import differences, plan_tables
 from tare.verdict.judge import judge_together
 from tare.verdict.judgement import Control, Judgement
+from tare.verdict.number_text import percent
 from tare.verdict.rules.control import controls
 from tare.verdict.rules.failures import without_bad_runs
 from tare.verdict.rules.warnings import unguarded
-from tare.verdict.words import percent
 
 
 def judge_folders(

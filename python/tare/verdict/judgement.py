@@ -13,8 +13,8 @@ from tare.samples.notes import Note
 
 if TYPE_CHECKING:
     from tare.samples.manifest import Compare
+    from tare.verdict.number_text import Unit
     from tare.verdict.traces import OutsideRoot, TraceComparison
-    from tare.verdict.words import Unit
 
 Word = Literal["slower", "faster", "unchanged", "shape-changed", "inconclusive", "invalid"]
 Role = Literal["primary", "exploratory"]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::session::LAYER;
+use crate::run::LAYER;
 use serde_json::json;
 use std::ffi::OsStr;
 use std::process::ExitCode;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::filter;
+use crate::seccomp_filter;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -38,7 +38,7 @@ pub fn start(
         started.pre_exec(move || {
             syscall::fcntl(handover.statistics, libc::F_SETFD, 0)
                 .map_err(|error| io::Error::from_raw_os_error(error.0))?;
-            if has_filter { filter::install() } else { Ok(()) }
+            if has_filter { seccomp_filter::install() } else { Ok(()) }
         });
     }
     Child::spawn(&mut started, signals).map_err(|error| {

@@ -4,10 +4,10 @@
 
 mod arguments;
 mod check;
-mod filter;
 mod launch;
 mod ps;
-mod session;
+mod run;
+mod seccomp_filter;
 mod stats;
 
 use arguments::{Arguments, Other};
@@ -18,6 +18,6 @@ fn main() -> ExitCode {
         Some(Other::Check { json, program }) => check::check(&program, json),
         Some(Other::Ps { json }) => ps::ps(json),
         Some(Other::Schema { json }) => stats::schema(json),
-        None => session::run(&arguments.run),
+        None => run::run(&arguments.run),
     })
 }

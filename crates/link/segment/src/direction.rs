@@ -7,7 +7,7 @@ use loom::sync::atomic::{AtomicU32, AtomicU64, fence};
 
 #[cfg(not(loom))]
 use crate::Reason;
-use crate::{Bell, Lock};
+use crate::{Doorbell, Lock};
 
 mod receiver;
 mod sender;
@@ -108,7 +108,7 @@ struct Receiver {
     read: AtomicU64,
     /// Not 0 while the receiver reads from TCP without a limit.
     reading: AtomicU32,
-    /// Threads that sleep until the bell is rung.
+    /// Threads that sleep until the doorbell is rung.
     sleepers: AtomicU32,
     lock: Lock,
 }
@@ -127,7 +127,7 @@ struct Received {
     wish: AtomicU32,
     /// Not 0: the receiver limits its address space, so the ring does not grow.
     is_small: AtomicU32,
-    bell: Bell,
+    doorbell: Doorbell,
     /// Why the receiver wants TCP for good, 0 if it does not.
     #[cfg(not(loom))]
     left: AtomicU32,
@@ -156,7 +156,7 @@ pub struct Totals {
 #[cfg(not(loom))]
 impl Direction {
     /// This number of short waits of the sender's saved a sleep.
-    pub fn spun(&self, times: u64) {
+    pub fn count_spins(&self, times: u64) {
         self.sender.spins.fetch_add(times, Relaxed);
     }
 
@@ -167,7 +167,7 @@ impl Direction {
             tcp_bytes: self.sender.written.load(Relaxed),
             messages: self.sender.messages.load(Relaxed),
             spins: self.sender.spins.load(Relaxed),
-            wakes: self.received.bell.rings(),
+            wakes: self.received.doorbell.rings(),
             upgrades: changes.div_ceil(2),
             downgrades: changes / 2,
             left: self.is_left().then(|| self.left_because()),

@@ -98,17 +98,17 @@ fn the_receiver_finds_what_tcp_has_not_delivered_of_a_killed_sender() {
     assert_eq!(direction.source(RING_BYTES), Ok(Source::Ring { from: 0, length: 10 }));
     assert!(direction.consume(0, 4));
     assert_eq!(direction.take_back(RING_BYTES), Ok(()));
-    assert_eq!(direction.cut(0, RING_BYTES), Ok(None), "the downgrade is not followed");
+    assert_eq!(direction.undelivered(0, RING_BYTES), Ok(None), "the downgrade is not followed");
     assert_eq!(direction.source(RING_BYTES), Ok(Source::Tcp(u64::MAX)));
-    assert_eq!(direction.cut(0, RING_BYTES), Ok(Some((4, 6))));
+    assert_eq!(direction.undelivered(0, RING_BYTES), Ok(Some((4, 6))));
     // It was killed between the call that wrote to TCP and its count.
     direction.end_read(2);
-    assert_eq!(direction.cut(0, RING_BYTES), Ok(Some((6, 4))));
-    assert_eq!(direction.cut(1, RING_BYTES), Ok(Some((7, 3))));
-    assert_eq!(direction.cut(4, RING_BYTES), Ok(None));
-    assert_eq!(direction.cut(0, 5), Err(Corrupt));
+    assert_eq!(direction.undelivered(0, RING_BYTES), Ok(Some((6, 4))));
+    assert_eq!(direction.undelivered(1, RING_BYTES), Ok(Some((7, 3))));
+    assert_eq!(direction.undelivered(4, RING_BYTES), Ok(None));
+    assert_eq!(direction.undelivered(0, 5), Err(Corrupt));
     direction.end_read(4);
-    assert_eq!(direction.cut(0, RING_BYTES), Ok(None));
+    assert_eq!(direction.undelivered(0, RING_BYTES), Ok(None));
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn hostile_counters_are_refused_and_never_lead_outside() {
             if let Ok(Source::Ring { length, .. }) = direction.source(capacity) {
                 assert!(length <= capacity);
             }
-            if let Ok(Some((_, length))) = direction.cut(0, capacity) {
+            if let Ok(Some((_, length))) = direction.undelivered(0, capacity) {
                 assert!(length <= capacity);
             }
             if direction.take_back(capacity).is_ok() {

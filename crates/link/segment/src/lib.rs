@@ -7,9 +7,8 @@
 //! that it gets here. All that the other process may write is copied once and checked.
 #![no_std]
 
-mod bell;
-mod choice;
 mod direction;
+mod doorbell;
 mod holders;
 mod layout;
 #[cfg(not(loom))]
@@ -17,15 +16,15 @@ mod listing;
 mod lock;
 #[cfg(not(loom))]
 mod reason;
+mod reference_count;
+mod settings;
 #[cfg(not(loom))]
 mod statistics;
-mod users;
 
-pub use bell::Bell;
-pub use choice::{Choice, Endpoint, Pattern};
 #[cfg(not(loom))]
 pub use direction::Totals;
 pub use direction::{Corrupt, Direction, LARGEST_RING, Mode, SMALLEST_RING, Source};
+pub use doorbell::Doorbell;
 pub use holders::Holders;
 pub use layout::{End, Link, SERVICES, Shared, VERSION};
 #[cfg(not(loom))]
@@ -33,6 +32,7 @@ pub use listing::{COUNTERS, Listed, Listing, totals};
 pub use lock::{Lock, Taken};
 #[cfg(not(loom))]
 pub use reason::{Reason, Reasons};
+pub use reference_count::ReferenceCount;
+pub use settings::{Endpoint, LinkSettings, Pattern};
 #[cfg(not(loom))]
 pub use statistics::{Counter, Handover, LOG_VARIABLE, Statistics, VARIABLE};
-pub use users::Users;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::{Choice, Listing, Reasons};
+use crate::{LinkSettings, Listing, Reasons};
 use core::ffi::CStr;
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -17,7 +17,7 @@ pub const LOG_VARIABLE: &str = "TARE_LINK_LOG";
 pub struct Statistics {
     _header: [AtomicU64; 8],
     lanes: [Lane; LANES],
-    choice: Choice,
+    settings: LinkSettings,
     listing: Listing,
     /// Why connections stayed TCP, were taken back to it for good by their own program, and why
     /// streams changed from the ring to TCP.
@@ -120,8 +120,8 @@ impl Statistics {
     }
 
     /// The connections that are linked.
-    pub fn choice(&self) -> &Choice {
-        &self.choice
+    pub fn settings(&self) -> &LinkSettings {
+        &self.settings
     }
 
     /// The links that there are now.

@@ -3,7 +3,7 @@
 //! the kernel refuses that, over the TCP sockets of each network namespace.
 
 use crate::Error;
-use crate::loader::calls::Iterator;
+use crate::loader::bpf_calls::Iterator;
 use crate::loader::programs::{load_iterator, map_fd, program_fd, refuses_iterator};
 use crate::namespaces::Namespaces;
 use aya::{Btf, Ebpf};

@@ -3,7 +3,7 @@
 
 use crate::edges::edge::Completeness;
 use crate::layout::LOSSES;
-use crate::loader::calls;
+use crate::loader::bpf_calls;
 use crate::loader::programs::program_fd;
 use crate::{Error, failed};
 use aya::Ebpf;
@@ -27,7 +27,7 @@ pub fn read(kernel: &Ebpf) -> Result<[u64; LOSSES], Error> {
 pub fn completeness(kernel: &Ebpf, attached: &[&str]) -> Result<Completeness, Error> {
     let mut missed_events = 0;
     for &name in attached {
-        let runs = calls::program_runs(program_fd(kernel, name)?);
+        let runs = bpf_calls::program_runs(program_fd(kernel, name)?);
         missed_events += runs.map_err(|error| Error::new(name, error))?.missed;
     }
     let [

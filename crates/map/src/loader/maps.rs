@@ -3,8 +3,8 @@
 //! reads and changes the other pair.
 
 use crate::layout::{EdgeCounts, EdgeKey, ErrorKey};
-use crate::loader::calls;
-use crate::loader::pair::Pair;
+use crate::loader::bpf_calls;
+use crate::loader::double_buffer::MapBuffer;
 use crate::loader::programs::{add_other, map_fd};
 use crate::{Error, failed};
 use aya::Ebpf;
@@ -14,36 +14,38 @@ pub type Edges = Vec<(EdgeKey, EdgeCounts)>;
 pub type Errors = Vec<(ErrorKey, u64)>;
 
 /// Makes the programs count in these maps. When it returns, no program uses the other ones.
-pub fn count_in(kernel: &mut Ebpf, pair: Pair) -> Result<(), Error> {
+pub fn count_in(kernel: &mut Ebpf, buffer: MapBuffer) -> Result<(), Error> {
     let name = ".data.switch";
     let switch = kernel.map_mut(name).and_then(|map| Array::try_from(map).ok());
     let mut switch: Array<_, u32> = switch.ok_or_else(|| Error::new(name, "not in the object"))?;
-    switch.set(0, u32::from(pair == Pair::Second), 0).map_err(|error| failed(name, &error))?;
-    calls::wait_for_programs().map_err(|error| Error::new("membarrier", error))
+    switch
+        .set(0, u32::from(buffer == MapBuffer::Second), 0)
+        .map_err(|error| failed(name, &error))?;
+    bpf_calls::wait_for_programs().map_err(|error| Error::new("membarrier", error))
 }
 
-pub fn read_edges(kernel: &Ebpf, pair: Pair) -> Result<Edges, Error> {
-    calls::elements(map_fd(kernel, pair.edges())?, (EdgeKey::OTHER, EdgeCounts::EMPTY))
+pub fn read_edges(kernel: &Ebpf, buffer: MapBuffer) -> Result<Edges, Error> {
+    bpf_calls::elements(map_fd(kernel, buffer.edges())?, (EdgeKey::OTHER, EdgeCounts::EMPTY))
         .map_err(|error| Error::new("the map of edges", error))
 }
 
-pub fn read_errors(kernel: &Ebpf, pair: Pair) -> Result<Errors, Error> {
-    calls::elements(map_fd(kernel, pair.errors())?, (NO_ERROR, 0))
+pub fn read_errors(kernel: &Ebpf, buffer: MapBuffer) -> Result<Errors, Error> {
+    bpf_calls::elements(map_fd(kernel, buffer.errors())?, (NO_ERROR, 0))
         .map_err(|error| Error::new("the map of errors", error))
 }
 
 /// Empties maps that no program uses; edges that were never changed are left out.
-pub fn take(kernel: &mut Ebpf, pair: Pair) -> Result<(Edges, Errors), Error> {
+pub fn take(kernel: &mut Ebpf, buffer: MapBuffer) -> Result<(Edges, Errors), Error> {
     let empty = (EdgeKey::OTHER, EdgeCounts::EMPTY);
-    let mut edges = calls::take_elements(map_fd(kernel, pair.edges())?, empty)
+    let mut edges = bpf_calls::take_elements(map_fd(kernel, buffer.edges())?, empty)
         .map_err(|error| Error::new("the map of edges", error))?;
-    add_other(kernel, pair.edges())?;
+    add_other(kernel, buffer.edges())?;
     edges.retain(|(_, counts)| !counts.is_empty() || counts.last_ns != 0);
-    Ok((edges, take_errors(kernel, pair)?))
+    Ok((edges, take_errors(kernel, buffer)?))
 }
 
-pub fn take_errors(kernel: &Ebpf, pair: Pair) -> Result<Errors, Error> {
-    calls::take_elements(map_fd(kernel, pair.errors())?, (NO_ERROR, 0))
+pub fn take_errors(kernel: &Ebpf, buffer: MapBuffer) -> Result<Errors, Error> {
+    bpf_calls::take_elements(map_fd(kernel, buffer.errors())?, (NO_ERROR, 0))
         .map_err(|error| Error::new("the map of errors", error))
 }
 

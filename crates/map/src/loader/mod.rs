@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Edges that programs in the kernel count.
 
-pub mod calls;
+pub mod bpf_calls;
 pub mod connections;
+pub mod double_buffer;
+pub mod eviction;
 pub mod losses;
 pub mod maps;
 pub mod options;
-pub mod pair;
 pub mod programs;
-pub mod room;
 pub mod tracer;
-pub mod unseen;
+pub mod unseen_ends;
 pub mod user_space_counts;

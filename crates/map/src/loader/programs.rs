@@ -3,9 +3,9 @@
 
 use crate::edges::edge::{Events, Method};
 use crate::layout::{EdgeCounts, EdgeKey};
-use crate::loader::calls::Iterator;
+use crate::loader::bpf_calls::Iterator;
+use crate::loader::double_buffer::MapBuffer;
 use crate::loader::options::{Options, map_size};
-use crate::loader::pair::Pair;
 use crate::{Error, failed};
 use aya::maps::{HashMap as BpfHashMap, Map};
 use aya::programs::{BtfTracePoint, CgroupAttachMode, CgroupSockAddr, Iter, ProgramError};
@@ -45,8 +45,8 @@ pub fn load(options: &Options, btf: &Btf) -> Result<Ebpf, Error> {
         .map_max_entries("events", if is_stream { options.buffer } else { UNUSED_BYTES })
         .load(OBJECT)
         .map_err(|error| failed("BPF maps were not created", &error))?;
-    for pair in [Pair::First, Pair::Second] {
-        add_other(&mut kernel, pair.edges())?;
+    for buffer in [MapBuffer::First, MapBuffer::Second] {
+        add_other(&mut kernel, buffer.edges())?;
     }
     Ok(kernel)
 }

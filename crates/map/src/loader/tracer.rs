@@ -8,15 +8,15 @@ use crate::edges::links::Links;
 use crate::edges::missing::{Missing, Part};
 use crate::edges::resolve::Resolver;
 use crate::layout::{EdgeCounts, EdgeKey, LOST_OPEN};
-use crate::loader::calls;
+use crate::loader::bpf_calls;
 use crate::loader::connections::Connections;
+use crate::loader::double_buffer::MapBuffer;
+use crate::loader::eviction::Eviction;
 use crate::loader::losses;
 use crate::loader::maps::{self, Edges, Errors};
 use crate::loader::options::Options;
-use crate::loader::pair::Pair;
 use crate::loader::programs::{self, map_fd};
-use crate::loader::room::Room;
-use crate::loader::unseen::{OpenByEdge, missing};
+use crate::loader::unseen_ends::{OpenByEdge, missing};
 use crate::loader::user_space_counts::{EdgeTotals, Stream};
 use crate::{Error, failed};
 use aya::maps::RingBuf;
@@ -41,8 +41,8 @@ pub struct Tracer {
     totals: EdgeTotals,
     stream: Option<Stream>,
     /// The maps that programs count in.
-    counting: Pair,
-    room: Room,
+    counting: MapBuffer,
+    eviction: Eviction,
     connections: Connections,
     /// The network namespaces whose open connections were read last; all if there is no set.
     drained: Option<HashSet<u32>>,
@@ -97,8 +97,8 @@ impl Tracer {
             events: options.events,
             totals: EdgeTotals::new(options.max_edges, has_ends),
             stream,
-            counting: Pair::First,
-            room: Room::new(options.max_edges),
+            counting: MapBuffer::First,
+            eviction: Eviction::new(options.max_edges),
             connections,
             drained: None,
             next_drain: Instant::now(),
@@ -130,9 +130,9 @@ impl Tracer {
 
     /// Makes room for new edges by adding idle edges to the edge `other`, if there is need. Readings do
     /// it, too; between them, it should be called about once a second.
-    pub fn make_room(&mut self) -> Result<(), Error> {
+    pub fn evict_idle_edges(&mut self) -> Result<(), Error> {
         if self.method == Method::Bundle {
-            self.room.make(&mut self.kernel, &mut self.totals)?;
+            self.eviction.run(&mut self.kernel, &mut self.totals)?;
         }
         Ok(())
     }
@@ -140,7 +140,7 @@ impl Tracer {
     /// All edges since the start. Bytes of connections that are open are read at most so often that
     /// it takes 0.5 % of a core; [`Tracer::read_now`] always reads them.
     pub fn read(&mut self) -> Result<Reading, Error> {
-        self.make_room()?;
+        self.evict_idle_edges()?;
         if self.method == Method::Stream || Instant::now() < self.next_drain {
             return self.read_counts();
         }
@@ -150,7 +150,7 @@ impl Tracer {
 
     /// All edges since the start, with everything that was sent until now.
     pub fn read_now(&mut self) -> Result<Reading, Error> {
-        self.make_room()?;
+        self.evict_idle_edges()?;
         if self.method == Method::Stream {
             return self.read_counts();
         }
@@ -210,7 +210,8 @@ impl Tracer {
     /// Open connections that have a record, after all programs that were running have ended; those
     /// that begin meanwhile have ended when it returns.
     fn open_by_edge(&self) -> Result<OpenByEdge, Error> {
-        let wait = || calls::wait_for_programs().map_err(|error| Error::new("membarrier", error));
+        let wait =
+            || bpf_calls::wait_for_programs().map_err(|error| Error::new("membarrier", error));
         let lost = losses::read(&self.kernel)?[LOST_OPEN];
         wait()?;
         let mut namespaces = self.connections.count_open()?;
@@ -220,7 +221,7 @@ impl Tracer {
             namespaces = Some(HashSet::new());
         }
         let counted =
-            calls::take_elements(map_fd(&self.kernel, "open_by_edge")?, (EdgeKey::OTHER, 0))
+            bpf_calls::take_elements(map_fd(&self.kernel, "open_by_edge")?, (EdgeKey::OTHER, 0))
                 .map_err(|error| Error::new("the map of open connections", error))?;
         let mut numbers = HashMap::new();
         for (key, count) in counted {
@@ -250,7 +251,7 @@ impl Tracer {
     /// counted.
     fn errors(&self) -> Result<Errors, Error> {
         match self.method {
-            Method::Bundle | Method::Poll => maps::read_errors(&self.kernel, Pair::First),
+            Method::Bundle | Method::Poll => maps::read_errors(&self.kernel, MapBuffer::First),
             Method::Aggregate | Method::Stream => Ok(Errors::new()),
         }
     }
@@ -260,7 +261,7 @@ impl Tracer {
         match self.method {
             Method::Bundle | Method::Poll => {
                 let mut edges: HashMap<_, _> =
-                    maps::read_edges(&self.kernel, Pair::First)?.into_iter().collect();
+                    maps::read_edges(&self.kernel, MapBuffer::First)?.into_iter().collect();
                 for (key, counts) in self.totals.edges() {
                     edges.entry(key).or_insert(EdgeCounts::EMPTY).add(&counts);
                 }
@@ -283,7 +284,7 @@ impl Tracer {
             errors.entry(key.edge).or_default().push((key.kind, key.number, count));
         }
         let is_bundle = self.method == Method::Bundle;
-        let surplus = is_bundle.then(|| self.room.surplus(&edges, &self.totals));
+        let surplus = is_bundle.then(|| self.eviction.surplus(&edges, &self.totals));
         let surplus: HashSet<_> = surplus.into_iter().flatten().collect();
         let clock = Clock::now();
         let mut found = Vec::with_capacity(edges.len());
@@ -332,7 +333,7 @@ impl Tracer {
     /// What tracing cost; run times only with [`Options::statistics`].
     pub fn cost(&self) -> Cost {
         let runs = self.kernel.programs().filter_map(|(name, program)| {
-            let runs = calls::program_runs(program.fd().ok()?.as_fd()).ok()?;
+            let runs = bpf_calls::program_runs(program.fd().ok()?.as_fd()).ok()?;
             Some((name.to_owned(), Runs { runs: runs.count, nanoseconds: runs.nanoseconds }))
         });
         Cost { cpu_seconds: process_seconds(), programs: runs.collect() }

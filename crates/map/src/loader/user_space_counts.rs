@@ -3,7 +3,7 @@
 
 use crate::layout::{EdgeCounts, EdgeKey, ErrorKey, Event, errors, events};
 use crate::loader::maps::{Edges, Errors};
-use crate::loader::unseen::UnseenEnds;
+use crate::loader::unseen_ends::UnseenEnds;
 use aya::maps::{MapData, RingBuf};
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -69,7 +69,10 @@ impl EdgeTotals {
 
     /// The edge itself, or `other` if there is no room.
     fn place(&mut self, key: &EdgeKey) -> EdgeKey {
-        if self.edges.contains_key(key) || self.edges.len() <= self.max_edges || self.make_room() {
+        if self.edges.contains_key(key)
+            || self.edges.len() <= self.max_edges
+            || self.evict_idle_edges()
+        {
             return *key;
         }
         self.folded += 1;
@@ -82,7 +85,7 @@ impl EdgeTotals {
     }
 
     /// Adds idle edges to the edge `other`; false if there are none.
-    fn make_room(&mut self) -> bool {
+    fn evict_idle_edges(&mut self) -> bool {
         let number = (self.max_edges / 8).max(1);
         if self.without_search > 0 {
             self.without_search -= 1;

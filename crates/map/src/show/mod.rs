@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What people and programs get to see: formats, the live view, the course of a command.
 
+pub mod live_view;
 pub mod output;
-pub mod view;
 pub mod watch;

@@ -2,8 +2,8 @@
 //! Traces until it should stop, and prints what was found.
 
 use crate::arguments::Arguments;
+use crate::show::live_view;
 use crate::show::output;
-use crate::show::view;
 use crate::source::{self, Source, needs_intervals};
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::{AsFd, AsRawFd};
@@ -34,7 +34,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     let mut source = Source::start(arguments)?;
     if has_view {
-        view::run(&mut source, &signals, arguments.interval())?;
+        live_view::run(&mut source, &signals, arguments.interval())?;
         return Ok(ExitCode::SUCCESS);
     }
     if arguments.duration.is_none() && !arguments.jsonl {
@@ -58,7 +58,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         if has_readings {
             source.read().map_err(Failure::work)?;
         } else {
-            source.make_room().map_err(Failure::work)?;
+            source.evict_idle_edges().map_err(Failure::work)?;
         }
     }
     let reading = source.read_now().map_err(Failure::work)?;

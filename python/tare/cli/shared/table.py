@@ -134,7 +134,7 @@ def _runs(compared: Sequence[Comparison]) -> str:
 
 def _cells(comparison: Comparison) -> tuple[str, ...]:
     """The verdict, the metric, both values, the effect, and its interval."""
-    from tare.verdict.words import change, value
+    from tare.verdict.number_text import change, value
 
     def amount(number: float | None) -> str:
         return "-" if number is None else value(number, comparison.unit)

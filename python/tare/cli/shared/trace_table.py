@@ -52,7 +52,7 @@ def _of_root(
 
 
 def _cells(change: Change) -> tuple[str, str, str, str]:
-    from tare.verdict.words import duration
+    from tare.verdict.number_text import duration
 
     interval = ""
     if change.low is not None and change.high is not None:
@@ -68,7 +68,7 @@ def _cells(change: Change) -> tuple[str, str, str, str]:
 
 
 def _sum(parts: Sequence[SpanPart]) -> tuple[str, str, str, str]:
-    from tare.verdict.words import duration
+    from tare.verdict.number_text import duration
 
     every = [part.critical_ns for part in parts]
     return (

@@ -46,7 +46,7 @@ class Netns(OwnPorts, Host):
 
     def prepare(self) -> None:
         """Makes a namespace and a link to it; raises RunError where the kernel refuses."""
-        near = f"tare{os.getpid()}-{next(_numbers)}"
+        host_interface = f"tare{os.getpid()}-{next(_numbers)}"
         self._holder = self.processes.start(
             f"{self.name}/netns",
             # It ends with the supervisor, also if no process is left that could stop it.
@@ -55,34 +55,45 @@ class Netns(OwnPorts, Host):
             log=Path(os.devnull),
             cpus=sorted(os.sched_getaffinity(0)),
             stop_signal="KILL",
-            undo=self._record_of(near),
+            undo=self._record_of(host_interface),
         )
         pid = self._holder.pid
         _wait_for_namespace(pid)
         if _has_relay(self.settings):
-            self._relay = Relay(self.settings, self.processes, self.name, near)
+            self._relay = Relay(self.settings, self.processes, self.name, host_interface)
             self._relay.start(pid)
         else:
-            ip("link", "add", near, "type", "veth", "peer", "name", "eth0", "netns", str(pid))
-        ip("link", "set", near, "up")
-        inside = (
-            self._joined_alone(near)
+            ip(
+                "link",
+                "add",
+                host_interface,
+                "type",
+                "veth",
+                "peer",
+                "name",
+                "eth0",
+                "netns",
+                str(pid),
+            )
+        ip("link", "set", host_interface, "up")
+        peer_address = (
+            self._joined_alone(host_interface)
             if self.bridge_network is None
-            else self.bridge_network.join(near)
+            else self.bridge_network.join(host_interface)
         )
-        self._address = inside.partition("/")[0]
-        self.exec(["ip", "addr", "add", inside, "dev", "eth0"])
+        self._address = peer_address.partition("/")[0]
+        self.exec(["ip", "addr", "add", peer_address, "dev", "eth0"])
         self.exec(["ip", "link", "set", "eth0", "up"])
         self.exec(["ip", "link", "set", "lo", "up"])
 
     def _joined_alone(self, interface: str) -> str:
-        """Gives this host an address, and returns the address inside."""
-        near, far = free_pair(socket.if_nametoindex(interface))
+        """Gives this host an address, and returns the address of the other end."""
+        host_address, peer_address = free_pair(socket.if_nametoindex(interface))
         joined = self._joined(interface)
-        ip("addr", "add", f"{near}/30", "dev", joined)
-        self._host_address = near
+        ip("addr", "add", f"{host_address}/30", "dev", joined)
+        self._host_address = host_address
         ip("link", "set", joined, "up")
-        return f"{far}/30"
+        return f"{peer_address}/30"
 
     def _record_of(self, _interface: str) -> list[str] | None:
         """The command that removes what the kernel does not remove with the namespace."""
@@ -145,7 +156,7 @@ def free_pair(index: int) -> tuple[str, str]:
     taken = ip("-o", "-4", "addr")
     for number in range(index, index + _NETWORKS):
         third, fourth = divmod(number % _NETWORKS * 4, 256)
-        near, far = f"10.213.{third}.{fourth + 1}", f"10.213.{third}.{fourth + 2}"
-        if f" {near}/" not in taken:
-            return near, far
+        host, peer = f"10.213.{third}.{fourth + 1}", f"10.213.{third}.{fourth + 2}"
+        if f" {host}/" not in taken:
+            return host, peer
     raise RunError("no free network in 10.213.0.0/16; delete unused networks (tare clean)")

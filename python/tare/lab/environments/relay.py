@@ -31,11 +31,14 @@ class Relay:
     """A link between this host and a network namespace."""
 
     def __init__(
-        self, settings: NetnsEnvironment, processes: Processes, name: str, near: str
+        self, settings: NetnsEnvironment, processes: Processes, name: str, host_interface: str
     ) -> None:
-        """`near` is the interface of this host; `name` is that of the environment."""
+        """`host_interface` is the interface of this host; `name` is that of the environment."""
         self._settings, self._processes, self._name = settings, processes, name
-        self._near, self._far = near, near.replace("tare", "tfar")
+        self._interface, self._peer_interface = (
+            host_interface,
+            host_interface.replace("tare", "tfar"),
+        )
         self._relay: Process | None = None
         self._record: Record | None = None
 
@@ -52,30 +55,39 @@ class Relay:
 
         Raises RunError with the complaint of the relay.
         """
-        log = runtime_directory() / "relays" / f"{self._near}.log"
-        gone = f"! ip link show dev {self._near} >/dev/null 2>&1 || ip link del dev {self._near}"
+        log = runtime_directory() / "relays" / f"{self._interface}.log"
+        name = self._interface
+        gone = f"! ip link show dev {name} >/dev/null 2>&1 || ip link del dev {name}"
         undo = [("sh", "-c", gone), ("rm", "-f", str(log))]
-        self._record = record("relay", self._near, undo)
+        self._record = record("relay", self._interface, undo)
         log.parent.mkdir(mode=0o700, exist_ok=True)
         self._relay = self._processes.start(
             f"{self._name}/relay",
             # It ends with the supervisor, also if no process is left that could stop it.
-            ["setpriv", "--pdeathsig", "KILL", PROGRAM, self._near, self._far, *self._options],
+            [
+                "setpriv",
+                "--pdeathsig",
+                "KILL",
+                PROGRAM,
+                self._interface,
+                self._peer_interface,
+                *self._options,
+            ],
             directory=Path("/"),
             log=log,
             cpus=sorted(os.sched_getaffinity(0)),
             stop_signal="KILL",
             undo=self._record.removal,
         )
-        while not _exists(self._far):  # it makes this one last
+        while not _exists(self._peer_interface):  # it makes this one last
             self._processes.wait(0.01)
             if self._relay.code is not None:
                 why = next(iter(last_lines(log, 1)), self._relay.ending)
                 raise RunError(f"the relay of the link did not start: {why}")
-        for interface in (self._near, self._far):
+        for interface in (self._interface, self._peer_interface):
             packets = ("gso_max_segs", str(self._packets_per_frame))
             ip("link", "set", "dev", interface, "txqueuelen", str(_QUEUE), *packets)
-        ip("link", "set", "dev", self._far, "netns", str(holder), "name", "eth0")
+        ip("link", "set", "dev", self._peer_interface, "netns", str(holder), "name", "eth0")
 
     @property
     def _options(self) -> list[str]:
@@ -98,7 +110,7 @@ class Relay:
         if self._relay is not None:
             self._processes.stop([self._relay])
         if self._record is not None:
-            output(self._record.removal, named=["remove", self._near])
+            output(self._record.removal, named=["remove", self._interface])
             self._record = None
 
 

@@ -79,7 +79,7 @@ class Vm(OwnPorts, Environment):
         self._record: Record | None = None
         self._volumes: list[tuple[Path, Path]] = []
         """Images of file systems, and where the guest has them."""
-        self._inside = ""
+        self._peer_address = ""
         """Its address, and the length of its network's."""
         self._host_address = ""
         self._token = secrets.token_hex(16)
@@ -110,17 +110,17 @@ class Vm(OwnPorts, Environment):
         (self.folder / "token").write_text(self._token, encoding="ascii")
         ip("tuntap", "add", self._unique, "mode", "tap")
         if self.bridge_network is None:
-            near, far = free_pair(socket.if_nametoindex(self._unique))
-            ip("addr", "add", f"{near}/30", "dev", self._unique)
-            self._host_address, self._inside = near, f"{far}/30"
+            host_address, peer_address = free_pair(socket.if_nametoindex(self._unique))
+            ip("addr", "add", f"{host_address}/30", "dev", self._unique)
+            self._host_address, self._peer_address = host_address, f"{peer_address}/30"
         else:
-            self._inside = self.bridge_network.join(self._unique)
+            self._peer_address = self.bridge_network.join(self._unique)
             self._host_address = self.bridge_network.host_address
         ip("link", "set", self._unique, "up")
 
     @property
     def address(self) -> str:
-        return self._inside.partition("/")[0]
+        return self._peer_address.partition("/")[0]
 
     @property
     def host_address(self) -> str:
@@ -216,7 +216,7 @@ class Vm(OwnPorts, Environment):
                 memory=self.settings.memory,
                 cpus=self.settings.cpus,
                 disks=[image for image, _ in self._volumes],
-                first=[python, *words, self._inside, self._machine.interface],
+                first=[python, *words, self._peer_address, self._machine.interface],
             )
         )
         self._guest = guest = self.processes.start(

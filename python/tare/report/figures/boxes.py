@@ -7,7 +7,7 @@ from tare.report.figures import scales
 from tare.report.figures.canvas import Figure, Layout, Panel
 from tare.report.figures.marks import INK, Box, Line, Value
 from tare.report.result.distributions import Box as Quartiles
-from tare.report.words import duration
+from tare.report.typesetting import duration
 from tare.terminal import both_ends
 
 _HALF = 0.27

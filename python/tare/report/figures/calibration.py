@@ -9,7 +9,7 @@ from tare.report.figures import scales
 from tare.report.figures.canvas import Figure, Layout, Panel
 from tare.report.figures.marks import Band, Line, Rule, Value
 from tare.report.figures.scales import Scale, Tick
-from tare.report.words import duration, percent
+from tare.report.typesetting import duration, percent
 
 _APART = 0.006
 """Distance between neighbouring statistics, as a share of the largest delay."""

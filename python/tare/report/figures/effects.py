@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tare.report.figures import scales
 from tare.report.figures.canvas import Figure, Layout, Panel
 from tare.report.figures.marks import BAND, Box, Dots, Line, Rule, Value
-from tare.report.words import interval, percent
+from tare.report.typesetting import interval, percent
 from tare.terminal import both_ends
 
 

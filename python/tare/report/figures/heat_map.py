@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tare.report.figures.canvas import Figure, Layout, Panel
 from tare.report.figures.marks import SERIES, Matrix, Rule, Value
 from tare.report.figures.scales import Scale, Tick
-from tare.report.words import count
+from tare.report.typesetting import count
 from tare.terminal import both_ends
 
 if TYPE_CHECKING:

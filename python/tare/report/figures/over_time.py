@@ -11,7 +11,7 @@ from tare.report.figures.canvas import Figure, Layout, Panel
 from tare.report.figures.marks import Dots, Line, Value
 from tare.report.figures.scales import Scale, Tick
 from tare.report.result.distributions import Moment
-from tare.report.words import count, duration
+from tare.report.typesetting import count, duration
 from tare.terminal import both_ends
 
 _STEPS_S = (0.001, 0.01, 0.1, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600)

@@ -8,7 +8,7 @@ from tare.report.figures import scales
 from tare.report.figures.canvas import Figure, Layout, Panel
 from tare.report.figures.marks import Band, Line, Value, stairs
 from tare.report.result.distributions import binned_quantile
-from tare.report.words import duration, safe
+from tare.report.typesetting import duration, safe
 
 if TYPE_CHECKING:
     import numpy as np

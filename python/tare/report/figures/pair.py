@@ -9,7 +9,7 @@ from tare.report.figures.canvas import Figure, Layout, Panel
 from tare.report.figures.marks import Band, Dots, Line, Value, stairs
 from tare.report.figures.scales import Scale
 from tare.report.result.distributions import Density
-from tare.report.words import duration
+from tare.report.typesetting import duration
 from tare.terminal import both_ends
 
 ROW = 0.13

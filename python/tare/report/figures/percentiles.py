@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tare.report.figures import marks, scales
 from tare.report.figures.canvas import Figure, Layout, Panel
 from tare.report.result.distributions import Curve, middle
-from tare.report.words import duration
+from tare.report.typesetting import duration
 from tare.terminal import both_ends
 
 THIN_LINES = 12

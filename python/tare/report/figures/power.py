@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tare.report.figures import marks, scales
 from tare.report.figures.canvas import Figure, Layout, Panel
-from tare.report.words import percent, plural
+from tare.report.typesetting import percent, plural
 from tare.terminal import both_ends
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from tare.report.figures import scales
 from tare.report.figures.canvas import Figure, Layout, Panel
 from tare.report.figures.marks import SOFT, Dots, Line, Value
-from tare.report.words import duration
+from tare.report.typesetting import duration
 from tare.terminal import both_ends
 
 _APART = 0.17

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from tare.report.words import MINUS, NO_BREAK, count, duration
+from tare.report.typesetting import MINUS, NO_BREAK, count, duration
 
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 _LINEAR_BELOW = 4.0

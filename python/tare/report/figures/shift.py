@@ -9,7 +9,7 @@ from tare.report.figures import scales
 from tare.report.figures.canvas import Figure, Layout, Panel, columns_for
 from tare.report.figures.marks import BAND, Band, Line, Rule, Value, stairs
 from tare.report.figures.scales import Scale, Tick
-from tare.report.words import interval, percent
+from tare.report.typesetting import interval, percent
 from tare.terminal import both_ends
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from tare.report.figures.marks import SERIES
 from tare.report.page.page import HTML, templates
 from tare.report.pictures import Picture
 from tare.report.sections.calibration_curves import shares_of
-from tare.report.words import NO_BREAK, duration, p_value, safe
+from tare.report.typesetting import NO_BREAK, duration, p_value, safe
 
 if TYPE_CHECKING:
     from tare.calibration.detection import Calibration, Detection, Range

@@ -11,7 +11,7 @@ from tare.report.pictures import colours
 from tare.report.result.result import Result
 from tare.report.result.verdicts import Compared
 from tare.report.tables import both_values
-from tare.report.words import (
+from tare.report.typesetting import (
     count,
     interval,
     metric,

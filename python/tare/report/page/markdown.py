@@ -9,7 +9,16 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from tare.published import paragraphs
-from tare.report import words
+from tare.report.typesetting import (
+    change,
+    duration,
+    interval,
+    metric,
+    plural,
+    safe,
+    typeset,
+    values,
+)
 from tare.samples.model import REQUEST
 
 if TYPE_CHECKING:
@@ -44,7 +53,7 @@ def comment(judgement: Judgement, standing: Standing | None = None) -> str:
         parts.append(_folded("Other metrics", _table(others, OTHERS)))
     if judgement.warnings:
         number = len(judgement.warnings)
-        parts.append(_folded(words.plural(number, "warning"), _items(judgement.warnings)))
+        parts.append(_folded(plural(number, "warning"), _items(judgement.warnings)))
     if judgement.notes:
         parts.append(_folded("Notes", _items(judgement.notes)))
     return "\n\n".join(parts)
@@ -60,12 +69,12 @@ def prose(value: object) -> str:
     """Text that is shown as it is: it names nobody and links to no issue either."""
     # GitHub looks for @name and #1 when the backslashes are gone; it does not look past a comment.
     flat = " ".join(str(value).split())
-    return re.sub(r"((?<!\w)@|\\#)", r"\1<!-- -->", cell(words.safe(flat, LONGEST)))
+    return re.sub(r"((?<!\w)@|\\#)", r"\1<!-- -->", cell(safe(flat, LONGEST)))
 
 
 def code(name: str) -> str:
     """A name as code, in which nothing is marked up; also within a table."""
-    text = words.safe(" ".join(name.split()), LONGEST).replace("|", "\\|")
+    text = safe(" ".join(name.split()), LONGEST).replace("|", "\\|")
     if not text:
         return ""
     fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
@@ -80,8 +89,8 @@ def _critical_path(traces: Sequence[TraceComparison]) -> str:
         rows = [("whole request", trace.mean_ns)]
         rows += [(part.span, part.critical_ns) for part in trace.parts[:_SPANS]]
         lines = [
-            f"| {code(name)} | {words.duration(of.baseline)} -> {words.duration(of.condition)} |"
-            f" {words.duration(of.difference, signed=True)} |"
+            f"| {code(name)} | {duration(of.baseline)} -> {duration(of.condition)} |"
+            f" {duration(of.difference, signed=True)} |"
             for name, of in rows
         ]
         parts += [
@@ -114,12 +123,12 @@ def _row(comparison: Comparison, with_reason: bool) -> str:
         f"**{comparison.verdict}**" if comparison.role == "primary" else comparison.verdict,
         ", ".join([code(comparison.condition), *where]),
         code(comparison.baseline),
-        words.metric(comparison.metric),
-        words.values(comparison.baseline_value, comparison.condition_value, comparison.unit),
-        words.change(comparison.relative, comparison.unit),
-        words.interval(comparison.low, comparison.high, comparison.unit),
+        metric(comparison.metric),
+        values(comparison.baseline_value, comparison.condition_value, comparison.unit),
+        change(comparison.relative, comparison.unit),
+        interval(comparison.low, comparison.high, comparison.unit),
         f"{comparison.runs_baseline}+{comparison.runs_condition}",
-        *([prose(words.typeset(comparison.reason))] if with_reason else []),
+        *([prose(typeset(comparison.reason))] if with_reason else []),
     )
     return f"| {' | '.join(cells)} |"
 

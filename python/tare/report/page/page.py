@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.files import replace
-from tare.report import pictures, tables, words
+from tare.report import pictures, tables, typesetting
 from tare.report.page import markdown
 from tare.report.page.cards import first_screen
 from tare.report.result import distributions
@@ -85,10 +85,10 @@ def templates(escape: bool) -> "jinja2.Environment":
         lstrip_blocks=True,
     )
     environment.filters.update(
-        percent=words.percent,
-        plural=words.plural,
-        safe_text=words.safe,
-        typeset=words.typeset,
+        percent=typesetting.percent,
+        plural=typesetting.plural,
+        safe_text=typesetting.safe,
+        typeset=typesetting.typeset,
         cell=markdown.cell,
     )
     return environment
@@ -144,9 +144,9 @@ def _content(result: Result) -> dict[str, Any]:
         *details.record(result, _settings(result), _plan(result.folder), more_runs),
     ]
     sections.append(details.left_out(sections))
-    title = words.safe(result.manifest.name or result.folder.name, 60)
+    title = typesetting.safe(result.manifest.name or result.folder.name, 60)
     summary = _summary(result)
-    budget = f"within the budget of ±{words.percent(result.budget, signed=False)}"
+    budget = f"within the budget of ±{typesetting.percent(result.budget, signed=False)}"
     if any(
         result.threshold(comparison) > result.budget for comparison in result.primary_comparisons
     ):
@@ -212,23 +212,23 @@ def _more(result: Result) -> str:
     """What follows the first screen."""
     parts = []
     if result.warnings:
-        parts.append(words.plural(len(result.warnings), "warning"))
+        parts.append(typesetting.plural(len(result.warnings), "warning"))
     if failed := sum(not run.valid for run in result.runs):
-        parts.append(words.plural(failed, "failed run"))
+        parts.append(typesetting.plural(failed, "failed run"))
     return f"{', '.join(parts)} and all evidence below" if parts else "All evidence below"
 
 
 def _summary(result: Result) -> str:
     """The baseline, the number of blocks, where and when they ran."""
-    planned = words.plural(result.manifest.blocks, "block")
+    planned = typesetting.plural(result.manifest.blocks, "block")
     done = len({run.block for run in result.runs})
-    how = [planned if done >= result.manifest.blocks else f"{words.count(done)} of {planned}"]
-    how.append(words.safe(result.manifest.design, 24))
+    how = [planned if done >= result.manifest.blocks else f"{typesetting.count(done)} of {planned}"]
+    how.append(typesetting.safe(result.manifest.design, 24))
     if len(result.environments) == 1:
         joined = "on" if result.manifest.compare == "conditions" else "with"
-        how.append(f"{joined} {words.safe(result.environments[0], 24)}")
+        how.append(f"{joined} {typesetting.safe(result.environments[0], 24)}")
     how.append(_day(result.manifest.started))
-    against = f"Compared with {words.safe(result.baseline, 40)}"
+    against = f"Compared with {typesetting.safe(result.baseline, 40)}"
     return f"{against} in {', '.join(part for part in how if part)}."
 
 
@@ -237,7 +237,7 @@ def _day(started: str) -> str:
         day = datetime.fromisoformat(started)
     except ValueError:
         return ""
-    return f"{day.day}{words.NO_BREAK}{day:%B}{words.NO_BREAK}{day.year}"
+    return f"{day.day}{typesetting.NO_BREAK}{day:%B}{typesetting.NO_BREAK}{day.year}"
 
 
 def _settings(result: Result) -> dict[str, Any]:
@@ -258,4 +258,4 @@ def _plan(folder: Path) -> str:
         text = read_bytes(folder / "plan.toml", PLAN_BYTES).decode(errors="replace")
     except (OSError, ValueError):
         return ""
-    return "\n".join(words.safe(line) for line in text.splitlines())
+    return "\n".join(typesetting.safe(line) for line in text.splitlines())

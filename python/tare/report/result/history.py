@@ -19,7 +19,7 @@ from tare.errors import InputError
 from tare.files import regular_file
 from tare.samples.formats.lines import lines
 from tare.trust import trusted_folder
-from tare.verdict.words import count, percent
+from tare.verdict.number_text import count, percent
 
 if TYPE_CHECKING:
     from tare.stats.trend import Trend

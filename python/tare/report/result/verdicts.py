@@ -15,8 +15,8 @@ from tare.samples.manifest import Compare
 from tare.samples.model import REQUEST
 from tare.untrusted import MEBIBYTE, explained, read_json
 from tare.verdict.judgement import LEVEL, Control, Cut, EffectSizes, Shape, Word, renamed
+from tare.verdict.number_text import Unit
 from tare.verdict.traces import Change, MixWord, OutsideRoot, SpanPart, StructureShare
-from tare.verdict.words import Unit
 
 if TYPE_CHECKING:
     from tare.verdict import Judgement

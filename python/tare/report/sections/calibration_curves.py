@@ -11,7 +11,7 @@ from tare.report.figures.canvas import inline
 from tare.report.figures.marks import SERIES
 from tare.report.pictures import Picture
 from tare.report.result.result import Result
-from tare.report.words import duration, percent, safe
+from tare.report.typesetting import duration, percent, safe
 
 _COLOURS = dict(zip(STATISTICS, SERIES[1:], strict=False))
 

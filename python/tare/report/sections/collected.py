@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from tare.report.result.result import Result
 from tare.report.sections.sections import Section, Table
 from tare.report.tables import where
-from tare.report.words import count
+from tare.report.typesetting import count
 
 COLUMNS = (
     "run",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tare.stats.fewest_runs import LEAST_PAIRED
-from tare.verdict.words import count, percent
+from tare.verdict.number_text import count, percent
 
 if TYPE_CHECKING:
     from tare.verdict.judgement import Control

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from tare.report.result.result import Result
 from tare.report.result.verdicts import TracedRequests
 from tare.report.sections.sections import Section, Table
-from tare.report.words import change, duration, interval, p_value, percent, safe, typeset
+from tare.report.typesetting import change, duration, interval, p_value, percent, safe, typeset
 from tare.terminal import both_ends
 from tare.verdict.traces import Change
 

@@ -9,7 +9,7 @@ from tare.report.pictures import Picture
 from tare.report.result.result import Result
 from tare.report.sections import glossary
 from tare.report.sections.sections import Figures, Section, Table
-from tare.report.words import plural
+from tare.report.typesetting import plural
 
 if TYPE_CHECKING:
     from tare.samples.sql.table import Table as Samples

@@ -14,7 +14,7 @@ from tare.report.pictures import Picture, colours
 from tare.report.result.result import Result
 from tare.report.sections.sections import Figures, Section, Table
 from tare.report.tables import whose
-from tare.report.words import count, plural, safe
+from tare.report.typesetting import count, plural, safe
 
 if TYPE_CHECKING:
     from tare.samples.model import SpanKey

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from tare.report.result.result import Result
 from tare.report.sections.sections import Table
 from tare.report.tables import whose
-from tare.report.words import count, interval, metric, percent, safe, typeset
+from tare.report.typesetting import count, interval, metric, percent, safe, typeset
 
 ORDER_COLUMNS = (
     "condition",

@@ -3,10 +3,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tare.report import words
+from tare.report import typesetting
 from tare.report.result.result import Result
 from tare.report.sections.sections import Section, Table
-from tare.report.words import NO_BREAK, duration, percent
+from tare.report.typesetting import NO_BREAK, duration, percent
 from tare.samples.manifest import Manifest
 
 _COLUMNS = {
@@ -27,7 +27,7 @@ _RATES = {"memory_bytes_per_second": "GB/s", "flops_per_second": "GFLOP/s"}
 def section(result: Result) -> Section:
     """A row per environment."""
     found = _ordered(result.manifest)
-    ratio = f" In parentheses is the ratio to {words.safe(next(iter(found), ''), 40)}." * (
+    ratio = f" In parentheses is the ratio to {typesetting.safe(next(iter(found), ''), 40)}." * (
         len(found) > 1
     )
     return Section(
@@ -67,7 +67,7 @@ def _ordered(manifest: Manifest) -> Mapping[str, Mapping[str, float]]:
 def _rows(found: Mapping[str, Mapping[str, float]]) -> Iterator[Sequence[str]]:
     first: Mapping[str, float] | None = None
     for name, values in found.items():
-        yield [words.safe(name, 40), *(_cell(key, values, first) for key in _COLUMNS)]
+        yield [typesetting.safe(name, 40), *(_cell(key, values, first) for key in _COLUMNS)]
         first = first or values
 
 

@@ -9,7 +9,7 @@ from tare.report.result.verdicts import Compared
 from tare.report.sections import calibration_curves, controls, effect_sizes, power
 from tare.report.sections.sections import Figures, Section, Table
 from tare.report.tables import whose
-from tare.report.words import count, duration, interval, p_value, percent, typeset
+from tare.report.typesetting import count, duration, interval, p_value, percent, typeset
 
 SPAN_COLUMNS = (
     "condition",

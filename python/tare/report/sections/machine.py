@@ -13,7 +13,7 @@ from tare.report.pictures import Picture
 from tare.report.result.result import Result
 from tare.report.sections.sections import Figures, Section, Table
 from tare.report.tables import where
-from tare.report.words import MINUS, NO_BREAK, change, percent
+from tare.report.typesetting import MINUS, NO_BREAK, change, percent
 from tare.terminal import both_ends
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from tare.report.figures.marks import SERIES
 from tare.report.pictures import Legend, Picture, colours
 from tare.report.result.result import Result
 from tare.report.sections.machine import MACHINE, SERVICE, Metric, is_shared
-from tare.report.words import plural
+from tare.report.typesetting import plural
 from tare.terminal import both_ends
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from tare.report.pictures import Picture
 from tare.report.result.result import Result
 from tare.report.sections.run_table import Row
 from tare.report.sections.sections import Figures, Section
-from tare.report.words import plural, safe
+from tare.report.typesetting import plural, safe
 
 P_VALUES = (
     "p is how often chance alone, without any difference, gives a difference at least as large. It"

@@ -9,7 +9,7 @@ from tare.report.result.distributions import ConditionKey
 from tare.report.result.result import Result
 from tare.report.sections.sections import Section, Table
 from tare.report.tables import where
-from tare.report.words import count, duration, p_value, percent, typeset
+from tare.report.typesetting import count, duration, p_value, percent, typeset
 
 if TYPE_CHECKING:
     from tare.stats.two_samples import Moments

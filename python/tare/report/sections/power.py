@@ -15,7 +15,7 @@ from tare.report.result.verdicts import Compared
 from tare.report.sections import time_split
 from tare.report.sections.sections import Figures, Section, Table
 from tare.report.tables import whose
-from tare.report.words import count, percent, plural, safe
+from tare.report.typesetting import count, percent, plural, safe
 from tare.stats.fewest_runs import LEAST_PAIRED
 from tare.stats.power import Design
 from tare.terminal import both_ends

@@ -13,10 +13,10 @@ from typing import Any
 from tare.report.result.result import Result
 from tare.report.result.verdicts import Compared, Verdicts, read_verdicts
 from tare.report.sections.sections import Section, Table
-from tare.report.words import safe, typeset
+from tare.report.typesetting import safe, typeset
 from tare.samples.manifest import Answer, Manifest, Recommendation, RunEntry, read_manifest
 from tare.samples.model import REQUEST
-from tare.verdict.words import count, percent
+from tare.verdict.number_text import count, percent
 
 TITLES: Mapping[int, str] = {
     1: "Load generator and service are separate containers of one pod",

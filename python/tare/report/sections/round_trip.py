@@ -4,7 +4,7 @@
 from tare.report.result.result import Result
 from tare.report.sections.sections import Section, Table
 from tare.report.tables import where
-from tare.report.words import count, duration
+from tare.report.typesetting import count, duration
 from tare.terminal import both_ends
 
 COLUMNS = (

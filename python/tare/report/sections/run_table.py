@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tare.report.result.result import Result
 from tare.report.tables import where
-from tare.report.words import count, duration, metric, percent, safe
+from tare.report.typesetting import count, duration, metric, percent, safe
 from tare.samples.model import REQUEST
 
 RUNS = 400

@@ -11,7 +11,7 @@ from tare.report.pictures import Picture, colours
 from tare.report.result.result import Result
 from tare.report.sections.sections import Figures, Section, Table
 from tare.report.tables import whose
-from tare.report.words import interval, percent, plural, safe
+from tare.report.typesetting import interval, percent, plural, safe
 
 PANELS = 9
 """Conditions of one figure."""

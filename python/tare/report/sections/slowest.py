@@ -12,7 +12,7 @@ from tare.report.result.slowest import REQUESTS, Slow
 from tare.report.sections.machine import MACHINE, SERVICE
 from tare.report.sections.sections import Section, Table
 from tare.report.tables import where
-from tare.report.words import duration
+from tare.report.typesetting import duration
 
 if TYPE_CHECKING:
     import tare.samples.sql.table as sql

@@ -11,7 +11,7 @@ from tare.report.result.result import Result
 from tare.report.sections.distances import size
 from tare.report.sections.sections import Figures, Section, Table
 from tare.report.tables import where
-from tare.report.words import count, duration, plural, typeset
+from tare.report.typesetting import count, duration, plural, typeset
 from tare.stats.best_fit import PERCENTILES
 
 if TYPE_CHECKING:

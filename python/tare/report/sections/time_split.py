@@ -12,7 +12,7 @@ from tare.report.result.distributions import covered
 from tare.report.result.result import Result
 from tare.report.result.verdicts import Compared
 from tare.report.tables import whose
-from tare.report.words import count, duration, percent
+from tare.report.typesetting import count, duration, percent
 from tare.stats.budget_split import Components, best_split, components
 from tare.stats.fewest_runs import LEAST_PAIRED
 

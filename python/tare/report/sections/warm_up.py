@@ -11,7 +11,7 @@ from tare.report.pictures import Picture, colours
 from tare.report.result.result import Result
 from tare.report.sections.sections import Figures, Section, Table
 from tare.report.tables import where, whose
-from tare.report.words import count, duration, interval, percent, plural, safe
+from tare.report.typesetting import count, duration, interval, percent, plural, safe
 from tare.stats.steady import Steadiness, of_condition
 
 PANELS = 8

@@ -9,7 +9,7 @@ from tare.report.figures.marks import SERIES
 from tare.report.result.example_traces import Span, Trace, Wanted, examples
 from tare.report.result.result import Result
 from tare.report.sections.sections import Section
-from tare.report.words import duration, plural
+from tare.report.typesetting import duration, plural
 from tare.samples.model import ROOT_QUANTILES, Traced
 from tare.terminal import both_ends
 

@@ -15,8 +15,8 @@ from tare.stats.interval import paired_difference, welch_difference
 from tare.stats.step_down import paired, unpaired
 from tare.verdict.evidence.estimate import by_block
 from tare.verdict.judgement import LEVEL
+from tare.verdict.number_text import change, count, listed, percent
 from tare.verdict.traces import Change, MixWord, SpanPart, StructureShare, TraceComparison
-from tare.verdict.words import change, count, listed, percent
 
 if TYPE_CHECKING:
     from tare.samples.model import Call, Experiment, Part, Run, Traced

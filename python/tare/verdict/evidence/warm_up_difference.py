@@ -14,7 +14,7 @@ from tare.samples.model import Experiment, Run
 from tare.stats.interval import paired_difference, welch_difference
 from tare.verdict.evidence.estimate import by_block
 from tare.verdict.judgement import LEVEL, Cut, Word
-from tare.verdict.words import percent
+from tare.verdict.number_text import percent
 
 MUCH = 0.25
 """Share of a run whose difference forbids that the rest is `unchanged`."""

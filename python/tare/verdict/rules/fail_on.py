@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from tare.verdict.words import percent
+from tare.verdict.number_text import percent
 
 if TYPE_CHECKING:
     from tare.verdict.judgement import Comparison, Judgement, Quantile

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tare.stats.interim_analysis import false_alarm_rate
-from tare.verdict.words import percent
+from tare.verdict.number_text import percent
 
 if TYPE_CHECKING:
     from tare.samples.model import Experiment

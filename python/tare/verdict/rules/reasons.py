@@ -8,7 +8,7 @@ from math import expm1
 from tare.samples.model import ERROR_RATE, THROUGHPUT
 from tare.stats.quantile import LEAST_BEYOND
 from tare.verdict.evidence.evidence import CPU, Evidence
-from tare.verdict.words import change, count, listed, percent, value
+from tare.verdict.number_text import change, count, listed, percent, value
 
 SUBJECTS = {
     "p50": "the median",

@@ -11,8 +11,8 @@ from tare.samples.model import REQUEST, Experiment, Run
 from tare.samples.notes import Note, grouped
 from tare.verdict.evidence.evidence import Evidence
 from tare.verdict.evidence.warm_up_difference import warm_up_difference
+from tare.verdict.number_text import count, duration, listed, percent
 from tare.verdict.rules.units import units
-from tare.verdict.words import count, duration, listed, percent
 
 LAG = 0.1
 FEW_ORPHANS = 0.002

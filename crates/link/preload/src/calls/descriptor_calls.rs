@@ -157,7 +157,7 @@ fn inherit(fd: c_int, listener: c_int) {
     {
         connection.is_special.store(1, Relaxed);
         connection.set_stage(Stage::Never);
-        connection_log::stays(fd, Reason::SocketOption);
+        connection_log::stays_tcp(fd, Reason::SocketOption);
     }
 }
 

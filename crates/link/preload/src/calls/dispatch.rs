@@ -8,7 +8,7 @@ use crate::links::slots::{self, Slot};
 use crate::state;
 use crate::state::connection::{Connection, Stage};
 use crate::stream::buffers::{self, Buffers};
-use crate::stream::source::File;
+use crate::stream::send_source::FilePart;
 use crate::stream::{receive, send};
 use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::Relaxed;
@@ -30,33 +30,33 @@ pub(crate) use next;
 const MOST_AT_ONCE: usize = 0x7fff_f000;
 
 /// How a call on a connection is made.
-enum Way {
+enum Route {
     /// By the kernel, and of no concern.
     Free,
     /// By the kernel, while the connection stays TCP.
-    Kept(&'static Connection),
+    Counted(&'static Connection),
     Linked(&'static Slot),
 }
 
-fn way(fd: c_int, sends: bool) -> Way {
-    let Some((connection, _)) = state::tracked(fd) else { return Way::Free };
+fn route(fd: c_int, sends: bool) -> Route {
+    let Some((connection, _)) = state::tracked(fd) else { return Route::Free };
     loop {
         if connection.stage() == Stage::Never || state::is_off() {
-            return Way::Free;
+            return Route::Free;
         }
-        if let Some(slot) = rendezvous::turn(fd, connection, sends) {
+        if let Some(slot) = rendezvous::try_link(fd, connection, sends) {
             service_thread::ensure();
-            return Way::Linked(slot);
+            return Route::Linked(slot);
         }
         match connection.stage() {
             Stage::Linked => {
                 // Another thread has just linked it, or closes it.
                 match slots::enter(connection.slot.load(Relaxed)) {
-                    Some(slot) => return Way::Linked(slot),
-                    None => return Way::Free,
+                    Some(slot) => return Route::Linked(slot),
+                    None => return Route::Free,
                 }
             }
-            _ if connection.begin() => return Way::Kept(connection),
+            _ if connection.begin() => return Route::Counted(connection),
             _ => kernel::yield_now(),
         }
     }
@@ -69,7 +69,7 @@ pub fn linked(fd: c_int) -> Option<&'static Slot> {
     if is_linked { slots::enter(connection.slot.load(Relaxed)) } else { None }
 }
 
-fn kept(connection: &Connection, sends: bool, result: ssize_t) -> ssize_t {
+fn count_kernel_call(connection: &Connection, sends: bool, result: ssize_t) -> ssize_t {
     connection.end();
     if result > 0 {
         connection.sends.fetch_add(u32::from(sends), Relaxed);
@@ -96,10 +96,10 @@ pub fn incoming(
     if flags & !receive::FLAGS != 0 {
         return call();
     }
-    match way(fd, false) {
-        Way::Free => call(),
-        Way::Kept(connection) => kept(connection, false, call()),
-        Way::Linked(slot) => {
+    match route(fd, false) {
+        Route::Free => call(),
+        Route::Counted(connection) => count_kernel_call(connection, false, call()),
+        Route::Linked(slot) => {
             let Some(buffers) = buffers() else {
                 slot.leave();
                 return call();
@@ -134,10 +134,10 @@ pub fn outgoing(
     flags: c_int,
     call: impl Fn() -> ssize_t,
 ) -> ssize_t {
-    match way(fd, true) {
-        Way::Free => call(),
-        Way::Kept(connection) => kept(connection, true, call()),
-        Way::Linked(slot) => {
+    match route(fd, true) {
+        Route::Free => call(),
+        Route::Counted(connection) => count_kernel_call(connection, true, call()),
+        Route::Linked(slot) => {
             let buffers = if flags & !send::FLAGS == 0 { buffers() } else { None };
             send_linked(slot, buffers.as_ref(), flags, &call)
         }
@@ -178,15 +178,15 @@ pub fn send_file(
         leave(input, Reason::Kernel);
     }
     let file =
-        || File::part(input, buffers::read_value(offset.cast_const())?, count.min(MOST_AT_ONCE));
+        || FilePart::new(input, buffers::read_value(offset.cast_const())?, count.min(MOST_AT_ONCE));
     let Some(file) = (if offset.is_null() || state::tracked(fd).is_none() { None } else { file() })
     else {
         return unbuffered(fd, || call(fd, offset, count));
     };
-    match way(fd, true) {
-        Way::Free => call(fd, offset, count),
-        Way::Kept(connection) => kept(connection, true, call(fd, offset, count)),
-        Way::Linked(slot) => {
+    match route(fd, true) {
+        Route::Free => call(fd, offset, count),
+        Route::Counted(connection) => count_kernel_call(connection, true, call(fd, offset, count)),
+        Route::Linked(slot) => {
             let result = send::send(slot, &file, 0, &|fd, done| {
                 let mut place = file.place(done);
                 call(fd, &raw mut place, count - done)
@@ -230,7 +230,7 @@ pub fn leave(fd: c_int, reason: Reason) {
 pub fn change_flags(fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
     let result = call();
     if let Some(slot) = linked(fd) {
-        slot.waiting.store(0, Relaxed);
+        slot.blocking_mode.store(0, Relaxed);
         slot.leave();
     }
     result

@@ -47,7 +47,7 @@ fn control_other(
     let result = call();
     if result == 0 && matches!(operation, libc::EPOLL_CTL_ADD | libc::EPOLL_CTL_MOD) {
         // SAFETY: the kernel has just read it.
-        give_up_same(one_shot::added(set, unsafe { event.read_unaligned() }));
+        give_up_same(one_shot::add_other_data(set, unsafe { event.read_unaligned() }));
     }
     result
 }
@@ -75,13 +75,13 @@ fn control_tracked(
     if let Some(result) = postpone(connection, set, operation, fd, wanted) {
         return result;
     }
-    let is_once = wanted.is_some_and(|event| event.events & libc::EPOLLONESHOT as u32 != 0);
-    if let Some(event) = wanted.filter(|_| is_once) {
+    let is_one_shot = wanted.is_some_and(|event| event.events & libc::EPOLLONESHOT as u32 != 0);
+    if let Some(event) = wanted.filter(|_| is_one_shot) {
         one_shot::begin(connection, set, operation, fd, event);
     }
     let result = call();
     if result != 0 {
-        if is_once {
+        if is_one_shot {
             one_shot::cancel(connection, set, operation);
         }
         return result;
@@ -91,12 +91,12 @@ fn control_tracked(
             epoll_sets::find(set).and_then(|value| epoll_sets::registration(connection, value, fd))
         {
             place.set.store(0, Relaxed);
-            epoll_sets::with_bell(connection, |slot, place| {
+            epoll_sets::with_eventfd(connection, |slot, place| {
                 if let Some(number) = epoll_sets::number(set) {
                     epoll_members::of(number).remove(place);
                 }
                 slot.leaves_set();
-                kernel::epoll(set, libc::EPOLL_CTL_DEL, slot.own_bell(), 0, 0);
+                kernel::epoll(set, libc::EPOLL_CTL_DEL, slot.own_eventfd(), 0, 0);
             });
         }
         return result;
@@ -106,7 +106,7 @@ fn control_tracked(
     if let Err(reason) = epoll_sets::record(connection, set, operation, fd, event) {
         closing::give_up(fd, connection, reason);
     } else if one_shot::is_used() {
-        give_up_same(one_shot::same(connection, set, event));
+        give_up_same(one_shot::conflicting_link(connection, set, event));
     }
     if let Some(slot) = linked(fd) {
         one_shot::receive_if_known(connection, slot);

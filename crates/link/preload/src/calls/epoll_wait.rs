@@ -3,7 +3,7 @@
 
 use crate::calls::deadline::Deadline;
 use crate::epoll::epoll_members::{self, Members};
-use crate::epoll::{epoll_sets, one_shot};
+use crate::epoll::{epoll_sets, epoll_waiter, one_shot};
 use crate::lifecycle::service_thread;
 use crate::links::busy_wait::{ticks, ticks_per_microsecond};
 use crate::links::slots;
@@ -104,7 +104,8 @@ pub fn wait(set: c_int, events: *mut epoll_event, most: c_int, of: &Wait) -> c_i
         let count = (of.call)(events, most, Time::Given);
         // A link that was made meanwhile may have an event which another thread has reported.
         let members = epoll_sets::number(set).filter(|_| count > 0 && one_shot::is_used());
-        let kept = members.map_or(count, |set| kept(epoll_members::of(set), events, count));
+        let kept =
+            members.map_or(count, |set| keep_real_events(epoll_members::of(set), events, count));
         if kept != 0 || count <= 0 || of.returns {
             return kept;
         }
@@ -132,12 +133,12 @@ pub fn wait(set: c_int, events: *mut epoll_event, most: c_int, of: &Wait) -> c_i
                 Some(end) => Time::Left(end.rest()),
             }
         };
-        let (count, kept) = if members.are_for(state::thread_number()) {
+        let (count, kept) = if members.has_sole_waiter(state::thread_number()) {
             wait_alone(members, (events, most), of, time)
         } else {
             let count = (of.call)(events, most, time());
             serve_all();
-            let kept = kept(members, events, count);
+            let kept = keep_real_events(members, events, count);
             if count > 0 {
                 members.renew_edges();
             }
@@ -154,13 +155,15 @@ pub fn wait(set: c_int, events: *mut epoll_event, most: c_int, of: &Wait) -> c_i
     }
 }
 
-/// Takes out the events of bells that were rung for nothing. Returns how many are left.
-fn kept(members: &Members, events: *mut epoll_event, count: c_int) -> c_int {
+/// Takes out the events of doorbells that were rung for nothing. Returns how many are left.
+fn keep_real_events(members: &Members, events: *mut epoll_event, count: c_int) -> c_int {
     let mut kept = 0;
     for number in 0..count.max(0) as usize {
         // SAFETY: the kernel has written this number of entries.
         let event = unsafe { events.add(number).read_unaligned() };
-        if let Some(event) = members.once(event).filter(|event| !members.is_vain(*event)) {
+        if let Some(event) =
+            members.filter_one_shot(event).filter(|event| !members.is_spurious(*event))
+        {
             // SAFETY: as above, and not behind it.
             unsafe { events.add(kept).write_unaligned(event) };
             kept += 1;
@@ -176,14 +179,14 @@ fn wait_alone(
     of: &Wait,
     time: impl FnOnce() -> Time,
 ) -> (c_int, c_int) {
-    let call = |events, most, time| members.ask(|| (of.call)(events, most, time));
-    let mut sleepers = epoll_members::NOBODY;
-    if members.must_ask_first() {
-        members.clear_bells();
+    let call = |events, most, time| members.call_kernel(|| (of.call)(events, most, time));
+    let mut sleepers = epoll_waiter::NO_SLEEPERS;
+    if members.must_call_kernel_first() {
+        members.clear_eventfds();
         let errno = real::errno();
         let count = call(events, most, Time::None);
-        let kept = kept(members, events, count);
-        members.looked();
+        let kept = keep_real_events(members, events, count);
+        members.kernel_was_called();
         members.renew_edges();
         if kept != 0 {
             return (count, kept);
@@ -200,11 +203,11 @@ fn wait_alone(
             return (found, found);
         }
         if found > 0 || has_more {
-            members.clear_bells();
+            members.clear_eventfds();
             let errno = real::errno();
             let rest = events.wrapping_add(found as usize);
-            let more = kept(members, rest, call(rest, most - found, Time::None));
-            members.looked();
+            let more = keep_real_events(members, rest, call(rest, most - found, Time::None));
+            members.kernel_was_called();
             members.renew_edges();
             if found + more.max(0) > 0 {
                 real::set_errno(errno);
@@ -217,15 +220,15 @@ fn wait_alone(
         if !of.returns && round == 0 && members.spin() {
             continue;
         }
-        let is_ready = members.fall_asleep(&mut sleepers);
+        let is_ready = members.begin_sleep(&mut sleepers);
         if is_ready && round < 3 {
-            members.wake_up(&mut sleepers);
+            members.end_sleep(&mut sleepers);
             continue;
         }
         let count = call(events, most, if is_ready { Time::None } else { time() });
-        members.wake_up(&mut sleepers);
-        members.looked();
-        let kept = kept(members, events, count);
+        members.end_sleep(&mut sleepers);
+        members.kernel_was_called();
+        let kept = keep_real_events(members, events, count);
         members.renew_edges();
         serve_all();
         return (count, kept);

@@ -4,7 +4,7 @@
 use crate::descriptors::reserved_descriptors;
 use crate::epoll::epoll_members;
 use crate::lifecycle::closing;
-use crate::links::children;
+use crate::links::fork_handlers;
 use crate::state::connection::Connection;
 use crate::state::{self, DESCRIPTORS};
 use core::ffi::{c_int, c_void};
@@ -70,11 +70,11 @@ pub unsafe extern "C" fn _Fork() -> c_int {
 }
 
 extern "C" fn before() {
-    children::before_fork();
+    fork_handlers::before_fork();
 }
 
 extern "C" fn in_parent() {
-    children::in_parent();
+    fork_handlers::in_parent();
 }
 
 extern "C" fn in_child() {
@@ -85,5 +85,5 @@ extern "C" fn in_child() {
         DESCRIPTORS.connection(entry).into_iter().for_each(Connection::forked);
         false
     });
-    children::in_child();
+    fork_handlers::in_child();
 }

@@ -20,7 +20,7 @@ pub fn shutdown(fd: c_int, how: c_int, call: impl FnOnce() -> c_int) -> c_int {
     let mut has_all = true;
     if let Some(slot) = linked(fd) {
         if how != libc::SHUT_WR {
-            slot.is_deaf.store(1, Relaxed);
+            slot.is_read_shut.store(1, Relaxed);
         }
         if how == libc::SHUT_RD {
             closing::leave_incoming(slot, Reason::ShutReading);

@@ -113,8 +113,8 @@ fn wait(places: &mut [pollfd], roles: &[Role], deadline: Deadline, mask: *const 
         for (place, role) in places.iter().zip(roles) {
             is_ready |= output(place, role) != 0;
             if let Some(slot) = input(place, role) {
-                is_ready |= eventfds::falls_asleep(slot);
-                all[length] = pollfd { fd: slot.own_bell(), events: libc::POLLIN, revents: 0 };
+                is_ready |= eventfds::begin_sleep(slot);
+                all[length] = pollfd { fd: slot.own_eventfd(), events: libc::POLLIN, revents: 0 };
                 length += 1;
             }
         }
@@ -132,7 +132,7 @@ fn wait(places: &mut [pollfd], roles: &[Role], deadline: Deadline, mask: *const 
         }
         for (place, role) in places.iter().zip(roles) {
             if let Some(slot) = input(place, role) {
-                eventfds::wakes_up(slot);
+                eventfds::end_sleep(slot);
             }
         }
         if result < 0 {
@@ -182,8 +182,8 @@ fn input(place: &pollfd, role: &Role) -> Option<&'static Slot> {
 fn spin(places: &[pollfd], roles: &[Role]) {
     let inputs = || places.iter().zip(roles).filter_map(|(place, role)| input(place, role));
     if let Some(first) = inputs().next() {
-        let parts = first.parts();
-        let ready = || inputs().any(|slot| slot.parts().incoming.has_news());
-        first.bytes_spin.wait(parts.outgoing, parts.incoming, &ready);
+        let mapping = first.mapping();
+        let ready = || inputs().any(|slot| slot.mapping().incoming.has_updates());
+        first.bytes_spin.wait(mapping.outgoing, mapping.incoming, &ready);
     }
 }

@@ -5,7 +5,7 @@ use crate::calls::deadline::Deadline;
 use crate::calls::dispatch::leave;
 use crate::calls::{Calls, epoll_wait, io_uring, mapping_calls, privileges};
 use crate::lifecycle::{closing, delivery};
-use crate::links::children;
+use crate::links::fork_handlers;
 use crate::state;
 use crate::stream::buffers::{read_value, write_value};
 use core::ffi::{c_int, c_long, c_void};
@@ -201,10 +201,10 @@ impl Router for Routed {
         privileges::observe(number);
         #[cfg(target_arch = "x86_64")]
         if number == libc::SYS_fork {
-            children::unwatched();
+            fork_handlers::untracked_fork();
         }
         if matches!(number, libc::SYS_clone | libc::SYS_clone3) {
-            children::unwatched();
+            fork_handlers::untracked_fork();
         }
         let function: Option<Function> = match number {
             libc::SYS_pselect6 => Some(pselect),

@@ -4,7 +4,7 @@
 //! the connection and add it again. So the kernel is told only before a thread waits for the set, and
 //! only what is different then.
 
-use crate::epoll::shots::{ONCE, Shot};
+use crate::epoll::one_shot_state::{ONCE, OneShotState};
 use crate::kernel;
 use crate::links::slots::{self, Slot};
 use core::ffi::c_int;
@@ -28,11 +28,11 @@ pub struct Member {
     data: AtomicU64,
     /// What the kernel has.
     fd: AtomicU32,
-    told_events: AtomicU32,
-    told_data: AtomicU64,
+    kernel_events: AtomicU32,
+    kernel_data: AtomicU64,
     /// The mark of the ring when it was last reported, for edges.
     reported: AtomicU64,
-    pub shot: Shot,
+    pub one_shot: OneShotState,
 }
 
 impl Member {
@@ -43,10 +43,10 @@ impl Member {
             events: AtomicU32::new(0),
             data: AtomicU64::new(0),
             fd: AtomicU32::new(0),
-            told_events: AtomicU32::new(0),
-            told_data: AtomicU64::new(0),
+            kernel_events: AtomicU32::new(0),
+            kernel_data: AtomicU64::new(0),
             reported: AtomicU64::new(0),
-            shot: Shot::new(),
+            one_shot: OneShotState::new(),
         }
     }
 
@@ -62,16 +62,16 @@ impl Member {
     pub fn take(&self) -> bool {
         let is_free = self.slot.compare_exchange(0, FILLING, AcqRel, Relaxed).is_ok();
         if is_free {
-            self.shot.forget();
+            self.one_shot.forget();
         }
         is_free
     }
 
-    /// Notes what the kernel was told of the link with this number.
+    /// Records what the kernel has of the link with this number.
     pub fn fill(&self, place: u32, fd: c_int, event: epoll_event) {
         self.fd.store(fd as u32, Relaxed);
-        self.told_events.store(event.events, Relaxed);
-        self.told_data.store(event.u64, Relaxed);
+        self.kernel_events.store(event.events, Relaxed);
+        self.kernel_data.store(event.u64, Relaxed);
         self.want(event);
         self.report_again();
         self.slot.store(place + 1, Release);
@@ -133,7 +133,7 @@ impl Member {
         self.place().is_some() && self.data() == data
     }
 
-    pub fn is_once(&self) -> bool {
+    pub fn is_one_shot(&self) -> bool {
         self.events.load(Relaxed) & ONCE != 0
     }
 
@@ -142,7 +142,7 @@ impl Member {
     }
 
     /// Whether what is in the ring is to be reported.
-    pub fn is_news(&self, mark: u64) -> bool {
+    pub fn is_reportable(&self, mark: u64) -> bool {
         !self.has_edges() || self.reported.load(Relaxed) != mark
     }
 
@@ -181,25 +181,25 @@ impl Member {
         })
     }
 
-    /// Tells the kernel what is different from what it has.
-    pub fn tell(&self, set: c_int) {
+    /// Gives the kernel what is different from what it has.
+    pub fn update_kernel(&self, set: c_int) {
         let Some(slot) = self.enter() else { return };
         let fd = self.fd.load(Relaxed) as c_int;
         let (events, data) = (self.events.load(Relaxed), self.data.load(Relaxed));
-        let told = (self.told_events.load(Relaxed), self.told_data.load(Relaxed));
+        let known = (self.kernel_events.load(Relaxed), self.kernel_data.load(Relaxed));
         if self.is_out.load(Relaxed) != 0 {
             self.clear();
             slot.leaves_set();
             kernel::epoll(set, libc::EPOLL_CTL_DEL, fd, 0, 0);
-            kernel::epoll(set, libc::EPOLL_CTL_DEL, slot.own_bell(), 0, 0);
-        } else if told != (events, data) {
+            kernel::epoll(set, libc::EPOLL_CTL_DEL, slot.own_eventfd(), 0, 0);
+        } else if known != (events, data) {
             kernel::epoll(set, libc::EPOLL_CTL_MOD, fd, events, data);
-            let bell = bell_events(events);
-            if told.1 != data || bell_events(told.0) != bell {
-                kernel::epoll(set, libc::EPOLL_CTL_MOD, slot.own_bell(), bell, data);
+            let eventfd = eventfd_events(events);
+            if known.1 != data || eventfd_events(known.0) != eventfd {
+                kernel::epoll(set, libc::EPOLL_CTL_MOD, slot.own_eventfd(), eventfd, data);
             }
-            self.told_events.store(events, Relaxed);
-            self.told_data.store(data, Relaxed);
+            self.kernel_events.store(events, Relaxed);
+            self.kernel_data.store(data, Relaxed);
         }
         slot.leave();
     }
@@ -210,7 +210,7 @@ fn has_more(events: u32) -> bool {
 }
 
 /// What the eventfd is to report for a socket.
-pub fn bell_events(events: u32) -> u32 {
+pub fn eventfd_events(events: u32) -> u32 {
     let input = if events & INPUT != 0 { libc::EPOLLIN as u32 } else { 0 };
     input | events & ONCE | if has_edges(events) { EDGES } else { 0 }
 }

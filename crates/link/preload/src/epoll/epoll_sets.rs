@@ -2,9 +2,9 @@
 //! Epoll sets. A linked connection has its eventfd in the same sets, with the same data: who waits
 //! there is woken by both, and the program cannot tell them apart.
 
-use crate::epoll::epoll_member::{bell_events, has_edges};
+use crate::epoll::epoll_member::{eventfd_events, has_edges};
 use crate::epoll::epoll_members::{self, MOST_SETS};
-use crate::epoll::shots::ONCE;
+use crate::epoll::one_shot_state::ONCE;
 use crate::links::slots::{self, Slot};
 use crate::state::connection::{Connection, Registration, Stage};
 use crate::stream::eventfds;
@@ -171,9 +171,9 @@ pub fn numbers() -> core::ops::Range<usize> {
 }
 
 /// Tells the kernel all that was postponed.
-pub fn tell_all() {
+pub fn update_kernel() {
     for number in numbers() {
-        epoll_members::of(number).tell();
+        epoll_members::of(number).update_kernel();
     }
 }
 
@@ -197,8 +197,9 @@ pub fn record(
     let cannot_tell = || {
         event.events & ONCE != 0
             && connection.stage() == Stage::Linked
-            && !number(set)
-                .is_some_and(|set| epoll_members::of(set).has_shot(connection.slot.load(Relaxed)))
+            && !number(set).is_some_and(|set| {
+                epoll_members::of(set).knows_one_shot(connection.slot.load(Relaxed))
+            })
     };
     if event.events & REFUSED != 0 || cannot_tell() {
         return Err(Reason::EpollFlags);
@@ -215,7 +216,7 @@ pub fn record(
         && event.events & (libc::EPOLLET as u32 | ONCE) == 0
         && known.is_some_and(|place| {
             place.data.load(Relaxed) == event.u64
-                && bell_events(place.events.load(Relaxed)) == bell_events(event.events)
+                && eventfd_events(place.events.load(Relaxed)) == eventfd_events(event.events)
         });
     let place = known.or_else(free).filter(|_| !is_twice).ok_or(Reason::EpollSet)?;
     place.fd.store(fd as u32, Relaxed);
@@ -231,17 +232,17 @@ pub fn record(
         }
         return Ok(());
     }
-    with_bell(connection, |slot, place| {
+    with_eventfd(connection, |slot, place| {
         let is_new = operation == libc::EPOLL_CTL_ADD;
         let operation = if is_new { libc::EPOLL_CTL_ADD } else { libc::EPOLL_CTL_MOD };
         join(slot, place, set, is_new, (fd, event));
-        kernel::epoll(set, operation, slot.own_bell(), bell_events(event.events), event.u64);
+        kernel::epoll(set, operation, slot.own_eventfd(), eventfd_events(event.events), event.u64);
     });
     Ok(())
 }
 
 /// For a connection that is linked.
-pub fn with_bell(connection: &Connection, what: impl FnOnce(&Slot, u32)) {
+pub fn with_eventfd(connection: &Connection, what: impl FnOnce(&Slot, u32)) {
     if connection.stage() == Stage::Linked
         && let Some(slot) = slots::enter(connection.slot.load(Relaxed))
     {
@@ -251,7 +252,7 @@ pub fn with_bell(connection: &Connection, what: impl FnOnce(&Slot, u32)) {
     }
 }
 
-/// A link is in a set. It begins with an armed bell; the waiter of the set may change that.
+/// A link is in a set. It begins with an armed doorbell; the waiter of the set may change that.
 fn join(slot: &Slot, place: u32, set: c_int, is_new: bool, (fd, event): (c_int, epoll_event)) {
     slot.watch.store(eventfds::ARMED, Relaxed);
     if is_new {
@@ -276,19 +277,19 @@ pub fn linked(connection: &Connection, slot: &Slot, place: u32) {
 }
 
 /// The connection is about to be linked.
-pub fn register(connection: &Connection, bell: c_int) {
+pub fn register(connection: &Connection, eventfd: c_int) {
     each(connection, |set, place| {
-        let events = bell_events(place.events.load(Relaxed));
+        let events = eventfd_events(place.events.load(Relaxed));
         // The program may have got its event: the next one is reported when it asks for it.
         let events = if events & ONCE == 0 { events } else { ONCE };
-        kernel::epoll(set, libc::EPOLL_CTL_ADD, bell, events, place.data.load(Relaxed));
+        kernel::epoll(set, libc::EPOLL_CTL_ADD, eventfd, events, place.data.load(Relaxed));
     });
 }
 
 /// The program has ended what it sends: sets report edges of what there is to read anew.
 pub fn report_again(fd: c_int) {
     let Some((connection, _)) = state::tracked(fd) else { return };
-    with_bell(connection, |slot, place| {
+    with_eventfd(connection, |slot, place| {
         if slot.has_edges.load(Relaxed) != 0 {
             each(connection, |set, _| {
                 number(set)
@@ -308,9 +309,9 @@ pub fn forget(connection: &Connection) {
 }
 
 /// The eventfd leaves its sets: the other end has it too, so closing it is not enough.
-pub fn withdraw(connection: &Connection, bell: c_int) {
+pub fn withdraw(connection: &Connection, eventfd: c_int) {
     each(connection, |set, _| {
-        kernel::epoll(set, libc::EPOLL_CTL_DEL, bell, 0, 0);
+        kernel::epoll(set, libc::EPOLL_CTL_DEL, eventfd, 0, 0);
     });
 }
 

@@ -4,5 +4,6 @@
 mod epoll_member;
 pub mod epoll_members;
 pub mod epoll_sets;
+pub mod epoll_waiter;
 pub mod one_shot;
-mod shots;
+mod one_shot_state;

@@ -19,9 +19,9 @@ use tare_link_segment::{Counter, Reason, Source};
 /// Microseconds that a program waits for the other end to take its bytes back from the ring, slept
 /// in pieces: on a busy machine the other end has more time. A program with a quota of CPU time may
 /// have none for a while.
-const PATIENCE: i64 = 1_000_000;
+const TIMEOUT: i64 = 1_000_000;
 /// The same for an end that has no service thread.
-const SHORT_PATIENCE: i64 = 100_000;
+const SHORT_TIMEOUT: i64 = 100_000;
 
 /// Before descriptor `fd` is closed.
 pub fn closing(fd: c_int) {
@@ -32,7 +32,7 @@ pub fn closing(fd: c_int) {
         } else if connection.stage() == Stage::Linked
             && let Some(slot) = slots::enter(connection.slot.load(Relaxed))
         {
-            epoll_sets::tell_all();
+            epoll_sets::update_kernel();
             slot.keep(fd);
             if slot.fd.load(Relaxed) == fd {
                 replace(slot, another(fd, connection).unwrap_or(-1));
@@ -46,7 +46,7 @@ pub fn closing(fd: c_int) {
 /// From here on the library uses another descriptor of a connection, or none: the number of the one
 /// that is closed may soon be another file's. Waits for threads that use it now.
 fn replace(slot: &Slot, another: c_int) {
-    let (outgoing, incoming) = (slot.parts().outgoing, slot.parts().incoming);
+    let (outgoing, incoming) = (slot.mapping().outgoing, slot.mapping().incoming);
     // A thread of another process, which uses its own descriptor, may have been stopped.
     let is_shared = slot.is_shared();
     let sends = lock::take_soon(outgoing.sender_lock());
@@ -85,24 +85,24 @@ fn end(fd: c_int, connection: &Connection) {
 fn end_unlinked(fd: c_int, connection: &Connection) {
     let is_own = connection.forks.load(Relaxed) == state::forks();
     if connection.change_stage(Stage::Waiting, Stage::Never) {
-        rendezvous::note_absence(fd, connection);
+        rendezvous::cache_absence(fd, connection);
         forget(connection);
         if is_own {
-            connection_log::stays(fd, Reason::NoAnswer);
+            connection_log::stays_tcp(fd, Reason::NoAnswer);
         }
     } else if is_own
         && connection.bytes.load(Relaxed) > 0
         && connection.change_stage(Stage::New, Stage::Never)
     {
-        connection_log::stays(fd, Reason::Short);
+        connection_log::stays_tcp(fd, Reason::Short);
     }
 }
 
 fn close_link(fd: c_int, connection: &Connection, slot: &Slot) {
     epoll_sets::forget(connection);
-    if slot.is_last() {
-        epoll_sets::withdraw(connection, slot.own_bell());
-        if slot.parts().outgoing.unread() > 0 {
+    if slot.release_end() {
+        epoll_sets::withdraw(connection, slot.own_eventfd());
+        if slot.mapping().outgoing.unread() > 0 {
             service_thread::ensure();
         }
         let linger = slot.linger(fd);
@@ -128,8 +128,8 @@ fn close_link(fd: c_int, connection: &Connection, slot: &Slot) {
 fn leave_to_others(fd: c_int, connection: &Connection, slot: &Slot) {
     if slot.sets.load(Relaxed) > 0 && slot.process.load(Relaxed) == state::process_number() {
         leave_incoming(slot, Reason::Shared);
-        service_socket::wake_other(&slot.parts().link);
-        epoll_sets::withdraw(connection, slot.own_bell());
+        service_socket::wake_other(&slot.mapping().link);
+        epoll_sets::withdraw(connection, slot.own_eventfd());
     }
     leave_unread(fd, slot);
 }
@@ -138,10 +138,10 @@ fn leave_to_others(fd: c_int, connection: &Connection, slot: &Slot) {
 /// process with a service thread gives it back then; bytes that TCP has no room for would stay in the
 /// ring for good, and nobody could give them back.
 fn leave_unread(fd: c_int, slot: &Slot) {
-    let has_unread = slot.parts().outgoing.unread() > 0;
+    let has_unread = slot.mapping().outgoing.unread() > 0;
     if has_unread
         && service_socket::is_running()
-        && !service_socket::has_another(&slot.parts().link)
+        && !service_socket::has_another(&slot.mapping().link)
     {
         downgrade::settle(fd, slot, Reason::Shared);
     }
@@ -150,10 +150,10 @@ fn leave_unread(fd: c_int, slot: &Slot) {
 /// The program receives no more. TCP resets a connection that is closed with bytes unread: whether
 /// there are any.
 fn resets(fd: c_int, slot: &Slot) -> bool {
-    let incoming = slot.parts().incoming;
+    let incoming = slot.mapping().incoming;
     let source = receiver_lock::while_receiving(slot, || incoming.source(incoming.capacity()));
     // Who has taken it back to TCP may have passed it to another program.
-    let is_own = slot.is_deaf.load(Relaxed) != 0 && slot.is_given_up.load(Relaxed) == 0;
+    let is_own = slot.is_read_shut.load(Relaxed) != 0 && slot.is_given_up.load(Relaxed) == 0;
     incoming.leaves_because(Reason::Closed);
     let was_left = !incoming.leave() && !is_own;
     let has_unread = !was_left && kernel::waiting(fd).is_ok_and(|waiting| waiting > 0);
@@ -179,19 +179,19 @@ fn leaves_bytes(slot: &Slot, linger: Option<c_int>) -> bool {
 /// The program wants to receive through TCP for good: the other end takes back what is in its ring.
 pub fn leave_incoming(slot: &Slot, reason: Reason) {
     one_shot::leaving(slot);
-    slot.parts().incoming.leaves_because(reason);
-    if slot.parts().incoming.leave() {
+    slot.mapping().incoming.leaves_because(reason);
+    if slot.mapping().incoming.leave() {
         state::count(Counter::Left, 1);
-        state::because(|statistics| &statistics.left, reason);
-        if slot.parts().outgoing.bell().ring() {
-            slot.ring_other();
+        state::count_reason(|statistics| &statistics.left, reason);
+        if slot.mapping().outgoing.doorbell().ring() {
+            slot.wake_other();
         }
     }
 }
 
 /// Behind `leave_incoming`: waits until TCP has what the other end takes back.
 pub fn await_unread(slot: &Slot) {
-    let incoming = slot.parts().incoming;
+    let incoming = slot.mapping().incoming;
     await_other(slot, || incoming.is_back() && !incoming.has_backlog());
 }
 
@@ -199,12 +199,12 @@ pub fn await_unread(slot: &Slot) {
 fn await_other(slot: &Slot, is_done: impl Fn() -> bool) -> bool {
     const SHORTEST: i64 = 20;
     const LONGEST: i64 = 500;
-    let (mut waited, mut moment, mut patience) = (0, SHORTEST, PATIENCE);
+    let (mut waited, mut moment, mut timeout) = (0, SHORTEST, TIMEOUT);
     while !is_done() {
-        if waited == 0 && !service_socket::wake_other(&slot.parts().link) {
-            patience = SHORT_PATIENCE;
+        if waited == 0 && !service_socket::wake_other(&slot.mapping().link) {
+            timeout = SHORT_TIMEOUT;
         }
-        if waited >= patience {
+        if waited >= timeout {
             return false;
         }
         kernel::sleep(moment);
@@ -220,7 +220,7 @@ pub fn leave_link(fd: c_int, slot: &Slot, reason: Reason) {
     slot.is_given_up.store(1, Relaxed);
     downgrade::finish(slot, reason);
     leave_incoming(slot, reason);
-    let incoming = slot.parts().incoming;
+    let incoming = slot.mapping().incoming;
     // Bytes that were taken back reach TCP just after the change, or later.
     let is_late = || incoming.has_backlog() && !incoming.is_guarded();
     let is_back = await_other(slot, || incoming.is_back() && !is_late()) || incoming.is_back();
@@ -238,14 +238,14 @@ pub fn leave_link(fd: c_int, slot: &Slot, reason: Reason) {
 pub fn leave_all(reason: Reason, is_meant: fn(c_int) -> bool) {
     if slots::any() {
         let errno = real::errno();
-        epoll_sets::tell_all();
+        epoll_sets::update_kernel();
         DESCRIPTORS.find(|fd, entry| {
             if let Some(connection) = DESCRIPTORS.connection(entry)
                 && connection.stage() == Stage::Linked
                 && is_meant(fd)
                 && let Some(slot) = slots::enter(connection.slot.load(Relaxed))
             {
-                connection_log::leaves(fd, reason);
+                connection_log::leaves_link(fd, reason);
                 leave_link(fd, slot, reason);
                 slot.leave();
             }
@@ -264,10 +264,10 @@ pub fn leave_set(set: u64) {
 
 /// Before a fork: of two processes that wait for one event, neither knows what the other one got.
 pub fn forking() {
-    epoll_sets::tell_all();
+    epoll_sets::update_kernel();
     if one_shot::is_used() {
         give_up_all(Reason::EpollFlags, &|connection| {
-            connection.stage() == Stage::Linked && one_shot::has_once(connection)
+            connection.stage() == Stage::Linked && one_shot::is_one_shot(connection)
         });
     }
 }
@@ -286,11 +286,11 @@ pub fn give_up_all(reason: Reason, are_meant: &dyn Fn(&Connection) -> bool) {
 /// The program ends: what the other ends have not read goes to TCP, which delivers it.
 pub fn end_all() {
     each_open(|fd, slot| {
-        slot.received.tell();
+        slot.received.flush();
         if slot.is_closed.load(Acquire) != 0 {
             return;
         }
-        if !slot.is_last() {
+        if !slot.release_end() {
             leave_unread(fd, slot);
         } else if slot.linger(fd) != Some(0) && !resets(fd, slot) {
             downgrade::end(slot, |_| false);
@@ -307,7 +307,7 @@ pub fn end_all() {
 /// The program may end with these connections: what TCP takes at once goes to TCP.
 pub fn settle_all(is_meant: impl Fn(c_int) -> bool) {
     each_open(|fd, slot| {
-        slot.look_anew();
+        slot.recheck_sharing();
         if is_meant(fd) && !slot.is_shared() {
             downgrade::settle(fd, slot, Reason::Exec);
         }
@@ -367,22 +367,22 @@ pub fn give_up(fd: c_int, connection: &Connection, reason: Reason) {
         match connection.stage() {
             Stage::New => {
                 if connection.change_stage(Stage::New, Stage::Never) {
-                    stays(fd, connection, reason);
+                    stays_tcp(fd, connection, reason);
                     return;
                 }
             }
             Stage::Waiting => {
                 if connection.change_stage(Stage::Waiting, Stage::Never) {
                     forget(connection);
-                    stays(fd, connection, reason);
+                    stays_tcp(fd, connection, reason);
                     return;
                 }
             }
             Stage::Changing => kernel::yield_now(),
             Stage::Linked => {
                 if let Some(slot) = slots::enter(connection.slot.load(Relaxed)) {
-                    connection_log::leaves(fd, reason);
-                    epoll_sets::tell_all();
+                    connection_log::leaves_link(fd, reason);
+                    epoll_sets::update_kernel();
                     leave_link(fd, slot, reason);
                     slot.leave();
                 }
@@ -394,9 +394,9 @@ pub fn give_up(fd: c_int, connection: &Connection, reason: Reason) {
 }
 
 /// A connection stays TCP: what is no connection yet counts when it is connected.
-fn stays(fd: c_int, connection: &Connection, reason: Reason) {
+fn stays_tcp(fd: c_int, connection: &Connection, reason: Reason) {
     if ends(fd).is_some() {
-        connection_log::stays(fd, reason);
+        connection_log::stays_tcp(fd, reason);
     } else {
         connection.reason.store(reason as u32, Relaxed);
     }
@@ -407,6 +407,6 @@ fn stays(fd: c_int, connection: &Connection, reason: Reason) {
 pub fn connected(fd: c_int, connection: &Connection) {
     let reason = connection.reason.swap(0, Relaxed);
     if reason != 0 {
-        connection_log::stays(fd, Reason::of(reason));
+        connection_log::stays_tcp(fd, Reason::of(reason));
     }
 }

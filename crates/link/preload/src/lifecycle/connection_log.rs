@@ -35,14 +35,14 @@ pub fn start(path: &[u8]) {
 
 /// A connection stays TCP.
 #[cold]
-pub fn stays(fd: c_int, reason: Reason) {
-    state::because(|statistics| &statistics.stayed, reason);
+pub fn stays_tcp(fd: c_int, reason: Reason) {
+    state::count_reason(|statistics| &statistics.stayed, reason);
     line(fd, ["stays TCP: ", reason.text()]);
 }
 
 /// A link goes back to TCP for good.
 #[cold]
-pub fn leaves(fd: c_int, reason: Reason) {
+pub fn leaves_link(fd: c_int, reason: Reason) {
     line(fd, ["goes back to TCP for good: ", reason.text()]);
 }
 

@@ -19,9 +19,9 @@ use tare_shm::syscall::{self, call};
 const MOST: usize = 64;
 /// Milliseconds without a byte that the other end accepts, after which nothing more is sent: an other
 /// end that is linked has the rest in its ring, any other is reset.
-const PATIENCE: i64 = 60_000;
+const TIMEOUT: i64 = 60_000;
 /// The same if no process can be started: the program waits.
-const SHORT_PATIENCE: i64 = 1000;
+const SHORT_TIMEOUT: i64 = 1000;
 
 /// What is to be delivered.
 #[derive(Clone, Copy)]
@@ -56,7 +56,7 @@ fn deliver(is_meant: impl Fn(&Slot) -> bool) {
         is_meant(slot)
             && !slot.is_shared()
             && slot.ends.load(Relaxed) != slots::DELIVERED
-            && slot.parts().outgoing.backlog().is_some()
+            && slot.mapping().outgoing.backlog().is_some()
     };
     let mut is_any = false;
     slots::each(|slot| is_any |= has_backlog(slot));
@@ -72,7 +72,7 @@ fn deliver(is_meant: impl Fn(&Slot) -> bool) {
             && has_backlog(slot)
             && let Some(fd) = slot.any_descriptor()
             // Held for ever: this process does not send any more.
-            && lock::take_soon(slot.parts().outgoing.sender_lock()).is_some()
+            && lock::take_soon(slot.mapping().outgoing.sender_lock()).is_some()
         {
             deliveries[count] = Some(Delivery { fd, slot });
             count += 1;
@@ -89,7 +89,7 @@ fn deliver(is_meant: impl Fn(&Slot) -> bool) {
         Ok(0) => {
             if clone() == Ok(0) {
                 close_others(deliveries);
-                push_all(deliveries, PATIENCE);
+                push_all(deliveries, TIMEOUT);
             }
             loop {
                 // SAFETY: ends this process.
@@ -104,7 +104,7 @@ fn deliver(is_meant: impl Fn(&Slot) -> bool) {
         Err(_) => false,
     });
     if is_started != Ok(true) {
-        push_all(deliveries, SHORT_PATIENCE);
+        push_all(deliveries, SHORT_TIMEOUT);
     }
     // What other libraries still send at their end cannot go before it.
     for delivery in deliveries.iter().flatten() {
@@ -119,13 +119,13 @@ fn deliver(is_meant: impl Fn(&Slot) -> bool) {
 
 /// Sends all bytes, and ends the streams behind them. Gives up if the other ends accept nothing for
 /// this number of milliseconds.
-fn push_all(deliveries: &[Option<Delivery>], patience: i64) {
-    let mut end = kernel::now() + patience;
+fn push_all(deliveries: &[Option<Delivery>], timeout: i64) {
+    let mut end = kernel::now() + timeout;
     loop {
         let mut places = [pollfd { fd: -1, events: libc::POLLOUT, revents: 0 }; MOST];
         let mut is_any = false;
         for (delivery, place) in deliveries.iter().flatten().zip(&mut places) {
-            let outgoing = delivery.slot.parts().outgoing;
+            let outgoing = delivery.slot.mapping().outgoing;
             let before = outgoing.backlog();
             if before.is_none() {
                 continue;
@@ -137,7 +137,7 @@ fn push_all(deliveries: &[Option<Delivery>], patience: i64) {
                 continue;
             }
             if left != before {
-                end = kernel::now() + patience;
+                end = kernel::now() + timeout;
             }
             place.fd = delivery.fd;
             is_any = true;
@@ -147,14 +147,14 @@ fn push_all(deliveries: &[Option<Delivery>], patience: i64) {
         }
         if kernel::now() >= end {
             let is_reset = |delivery: &&Delivery| {
-                let outgoing = delivery.slot.parts().outgoing;
+                let outgoing = delivery.slot.mapping().outgoing;
                 outgoing.is_left() && outgoing.backlog().is_some()
             };
             let resets = deliveries.iter().flatten().filter(is_reset).count();
             state::count(Counter::Reset, resets as u64);
             return;
         }
-        kernel::poll(&mut places, Some((end - kernel::now()).clamp(1, patience)));
+        kernel::poll(&mut places, Some((end - kernel::now()).clamp(1, timeout)));
     }
 }
 

@@ -6,9 +6,9 @@
 use crate::descriptors::{io_uring_detection, reserved_descriptors};
 use crate::epoll::{epoll_sets, one_shot};
 use crate::lifecycle::endpoint_name::{HAS_COME, Name, ends, forget};
-use crate::lifecycle::{absence, connection_log, service_thread};
-use crate::links::slots::{self, Parts, Slot};
-use crate::links::{children, memory_limit};
+use crate::lifecycle::{connection_log, negative_cache, service_thread};
+use crate::links::slots::{self, LinkMapping, Slot};
+use crate::links::{fork_handlers, memory_limit};
 use crate::state::connection::{Connection, Stage};
 use crate::{kernel, state};
 use core::ffi::c_int;
@@ -20,23 +20,23 @@ use tare_shm::{memory, peer, process, rights};
 /// A connection is linked from its second message on, or from this many bytes on: one of a single
 /// request stays TCP's. What is sent in several calls, with none that receives between them, is one
 /// message.
-const MANY_BYTES: u64 = 16 << 10;
+const UPGRADE_BYTES: u64 = 16 << 10;
 /// Calls that send on a connection to a server that was absent lately, before it is waited for.
-const FEW_SENDS: u32 = 16;
+const SENDS_BEFORE_RETRY: u32 = 16;
 /// Times that an end tries to reach the other one, which is just beginning to wait.
-const MOST_ATTEMPTS: u32 = 64;
+const MAX_ATTEMPTS: u32 = 64;
 /// Calls during which the first end looks whether the other one has come.
-const MOST_LOOKS: u32 = 1024;
+const MAX_CHECKS: u32 = 1024;
 /// The link of a connection, which is made if it is time. Its user must `leave` it.
-pub fn turn(fd: c_int, connection: &Connection, sends: bool) -> Option<&'static Slot> {
+pub fn try_link(fd: c_int, connection: &Connection, sends: bool) -> Option<&'static Slot> {
     match connection.stage() {
         Stage::Linked => slots::enter(connection.slot.load(Relaxed)),
-        _ if children::is_under_way() => None,
-        Stage::New if is_time(connection, sends) && !is_in_vain(fd, connection) => {
+        _ if fork_handlers::is_in_progress() => None,
+        Stage::New if is_due(connection, sends) && !is_likely_absent(fd, connection) => {
             uninterrupted(|| begin(fd, connection))
         }
-        Stage::Waiting if is_time_to_look(connection) => {
-            uninterrupted(|| look(fd, connection, sends))
+        Stage::Waiting if is_check_due(connection) => {
+            uninterrupted(|| check_listener(fd, connection, sends))
         }
         _ => None,
     }
@@ -47,39 +47,39 @@ fn uninterrupted(change: impl FnOnce() -> Option<&'static Slot>) -> Option<&'sta
     syscall::with_signals_blocked(syscall::FROM_OTHERS, change).ok().flatten()
 }
 
-fn is_time(connection: &Connection, sends: bool) -> bool {
+fn is_due(connection: &Connection, sends: bool) -> bool {
     if connection.forks.load(Relaxed) == 0 {
         connection.forks.store(state::forks(), Relaxed);
     }
     let is_second =
         sends && connection.sends.load(Relaxed) > 0 && connection.has_received.load(Relaxed) != 0;
-    is_second || connection.bytes.load(Relaxed) >= MANY_BYTES || state::is_eager()
+    is_second || connection.bytes.load(Relaxed) >= UPGRADE_BYTES || state::is_eager()
 }
 
 /// Whether the server is not likely to come, and the connection has done too little to wait for it.
-fn is_in_vain(fd: c_int, connection: &Connection) -> bool {
+fn is_likely_absent(fd: c_int, connection: &Connection) -> bool {
     connection.is_accepted.load(Relaxed) == 0
-        && connection.sends.load(Relaxed) < FEW_SENDS
-        && connection.bytes.load(Relaxed) < MANY_BYTES
+        && connection.sends.load(Relaxed) < SENDS_BEFORE_RETRY
+        && connection.bytes.load(Relaxed) < UPGRADE_BYTES
         && !state::is_eager()
-        && (connection.is_absent.load(Relaxed) != 0 || is_absent(fd, connection))
+        && (connection.is_absent.load(Relaxed) != 0 || was_absent_lately(fd, connection))
 }
 
 /// Asked once: it costs two system calls.
-fn is_absent(fd: c_int, connection: &Connection) -> bool {
-    let is_likely = absence::is_likely(fd);
+fn was_absent_lately(fd: c_int, connection: &Connection) -> bool {
+    let is_likely = negative_cache::contains(fd);
     connection.is_absent.store(is_likely.into(), Relaxed);
     is_likely
 }
 
 /// Remembers that a server which is waited for has not come, if it has sent since.
-pub fn note_absence(fd: c_int, connection: &Connection) {
+pub fn cache_absence(fd: c_int, connection: &Connection) {
     let listener = connection.listener.load(Relaxed);
     let has_come =
         || listener & HAS_COME != 0 || kernel::events(listener as c_int, libc::POLLIN) != 0;
     let is_server = connection.is_accepted.load(Relaxed) != 0;
     if !is_server && connection.has_received.load(Relaxed) != 0 && !has_come() {
-        absence::note(fd);
+        negative_cache::insert(fd);
     }
 }
 
@@ -98,16 +98,16 @@ fn begin(fd: c_int, connection: &Connection) -> Option<&'static Slot> {
         connection.set_stage(Stage::New);
         return None;
     }
-    let outcome = match obstacle(fd, connection) {
-        None => meet(fd, connection),
+    let outcome = match reason_for_tcp(fd, connection) {
+        None => find_other_end(fd, connection),
         Some(reason) => Outcome::No(reason),
     };
     finish(fd, connection, outcome)
 }
 
 /// Why a connection stays TCP, whatever the other end is.
-fn obstacle(fd: c_int, connection: &Connection) -> Option<Reason> {
-    let choice = state::statistics()?.choice();
+fn reason_for_tcp(fd: c_int, connection: &Connection) -> Option<Reason> {
+    let settings = state::statistics()?.settings();
     if connection.is_found.load(Relaxed) != 0 {
         Some(Reason::Inherited)
     } else if connection.forks.load(Relaxed) != state::forks() {
@@ -119,7 +119,7 @@ fn obstacle(fd: c_int, connection: &Connection) -> Option<Reason> {
     } else if !memory_limit::has_room(1 << SMALLEST_RING) {
         state::count(Counter::Refused, 1);
         Some(Reason::Limit)
-    } else if choice.has_rules() && !ends(fd).is_some_and(|ends| choice.chooses(&ends)) {
+    } else if settings.has_rules() && !ends(fd).is_some_and(|ends| settings.selects(&ends)) {
         Some(Reason::Excluded)
     } else {
         None
@@ -147,7 +147,7 @@ fn finish(fd: c_int, connection: &Connection, outcome: Outcome) -> Option<&'stat
             None
         }
         Outcome::No(reason) => {
-            connection_log::stays(fd, reason);
+            connection_log::stays_tcp(fd, reason);
             connection.let_go(false);
             connection.set_stage(Stage::Never);
             None
@@ -156,9 +156,9 @@ fn finish(fd: c_int, connection: &Connection, outcome: Outcome) -> Option<&'stat
 }
 
 /// Goes to the other end if it waits, else waits for it.
-fn meet(fd: c_int, connection: &Connection) -> Outcome {
+fn find_other_end(fd: c_int, connection: &Connection) -> Outcome {
     let Some(name) = Name::of(fd) else { return Outcome::No(Reason::NoAddresses) };
-    for attempt in 0..MOST_ATTEMPTS {
+    for attempt in 0..MAX_ATTEMPTS {
         // The other end has its name, and does not listen yet.
         if attempt > 1 {
             kernel::yield_now();
@@ -188,14 +188,14 @@ fn meet(fd: c_int, connection: &Connection) -> Outcome {
 }
 
 /// Ever more seldom.
-fn is_time_to_look(connection: &Connection) -> bool {
+fn is_check_due(connection: &Connection) -> bool {
     let looks = connection.looks.fetch_add(1, Relaxed);
     looks <= 8 || looks.is_power_of_two()
 }
 
 /// Looks whether the other end has come.
 #[cold]
-fn look(fd: c_int, connection: &Connection, sends: bool) -> Option<&'static Slot> {
+fn check_listener(fd: c_int, connection: &Connection, sends: bool) -> Option<&'static Slot> {
     if !connection.change_stage(Stage::Waiting, Stage::Changing) {
         return None;
     }
@@ -205,7 +205,7 @@ fn look(fd: c_int, connection: &Connection, sends: bool) -> Option<&'static Slot
     }
     let listener = connection.listener.load(Relaxed);
     let is_ours = connection.forks.load(Relaxed) == state::forks();
-    let outcome = if is_ours && !state::is_off() && connection.looks.load(Relaxed) <= MOST_LOOKS {
+    let outcome = if is_ours && !state::is_off() && connection.looks.load(Relaxed) <= MAX_CHECKS {
         receive(fd, connection, listener)
     } else {
         Outcome::No(Reason::NoAnswer)
@@ -213,7 +213,7 @@ fn look(fd: c_int, connection: &Connection, sends: bool) -> Option<&'static Slot
     if !matches!(outcome, Outcome::Waits(_)) {
         forget(connection);
     } else if sends {
-        note_absence(fd, connection);
+        cache_absence(fd, connection);
     }
     finish(fd, connection, outcome)
 }
@@ -223,22 +223,22 @@ fn receive(fd: c_int, connection: &Connection, listener: u32) -> Outcome {
     if listener & HAS_COME == 0 {
         let flags = (libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK) as usize;
         // SAFETY: no memory is touched.
-        let come = unsafe { call(libc::SYS_accept4, [socket as usize, 0, 0, flags, 0, 0]) };
-        let come = match come {
-            Ok(come) => come as c_int,
+        let accepted = unsafe { call(libc::SYS_accept4, [socket as usize, 0, 0, flags, 0, 0]) };
+        let accepted = match accepted {
+            Ok(accepted) => accepted as c_int,
             Err(Errno(libc::EAGAIN)) => return Outcome::Waits(listener),
             Err(_) => return Outcome::No(Reason::NotMet),
         };
         reserved_descriptors::close(socket);
         connection.listener.store(0, Relaxed);
-        if !is_admitted(come) {
-            syscall::close(come);
+        if !is_admitted(accepted) {
+            syscall::close(accepted);
             return Outcome::No(Reason::OtherUser);
         }
-        let Some(hid) = reserved_descriptors::hide(come) else {
+        let Some(hidden) = reserved_descriptors::hide(accepted) else {
             return Outcome::No(Reason::NoMemory);
         };
-        socket = hid;
+        socket = hidden;
         connection.listener.store(socket as u32 | HAS_COME, Relaxed);
     }
     let mut fds = [-1; 3];
@@ -278,18 +278,18 @@ fn receive_one(socket: c_int, has_begun: bool) -> Result<Option<c_int>, Errno> {
 /// Makes the link and sends it.
 fn make(fd: c_int, connection: &Connection, socket: c_int) -> Option<u32> {
     let read = kernel::read(fd)?;
-    let (memory, link) = refused(Link::make().ok())?;
-    let bells = bells();
+    let (memory, link) = count_if_refused(Link::make().ok())?;
+    let eventfds = eventfds();
     // Before it is sent: the other end takes a link that it has got.
-    let place = add(fd, connection, link, read, bells);
-    let fds = bells.map(|[own, other]| [memory, other, own]).filter(|_| place.is_some());
+    let place = add(fd, connection, link, read, eventfds);
+    let fds = eventfds.map(|[own, other]| [memory, other, own]).filter(|_| place.is_some());
     let is_sent = fds.is_some_and(|fds| fds.iter().all(|fd| rights::send(socket, *fd).is_ok()));
     syscall::close(memory);
     if is_sent {
         return place;
     }
     if let Some(slot) = place.and_then(slots::first) {
-        epoll_sets::withdraw(connection, slot.own_bell());
+        epoll_sets::withdraw(connection, slot.own_eventfd());
         slot.close();
         slot.leave();
         state::count(Counter::Refused, 1);
@@ -300,12 +300,12 @@ fn make(fd: c_int, connection: &Connection, socket: c_int) -> Option<u32> {
 /// Takes the link that the other end has made, of which -1 did not come. Its eventfds are closed once,
 /// whatever happens: another thread of the program may have their numbers from then on.
 fn take(fd: c_int, connection: &Connection, [memory, own, other]: [c_int; 3]) -> Option<u32> {
-    let bells = both([own, other].map(reserved_descriptors::hide));
+    let eventfds = both_or_none([own, other].map(reserved_descriptors::hide));
     let Some((read, link)) = kernel::read(fd).zip(Link::take(memory).ok()) else {
-        bells.into_iter().flatten().for_each(reserved_descriptors::close);
+        eventfds.into_iter().flatten().for_each(reserved_descriptors::close);
         return None;
     };
-    add(fd, connection, link, read, bells)
+    add(fd, connection, link, read, eventfds)
 }
 
 /// Puts a link into a slot, for its first user, and begins to receive. Without room it is unmapped,
@@ -315,45 +315,45 @@ fn add(
     connection: &Connection,
     link: Link,
     read: u64,
-    bells: Option<[c_int; 2]>,
+    eventfds: Option<[c_int; 2]>,
 ) -> Option<u32> {
-    let admitted = bells.filter(|_| slots::have_address_space());
-    let place = admitted.zip(Parts::new(link)).and_then(|(bells, parts)| {
-        let place = slots::add(parts, fd, bells)?;
-        begin_receiving(connection, &parts, read, bells[0]);
+    let admitted = eventfds.filter(|_| slots::have_address_space());
+    let place = admitted.zip(LinkMapping::new(link)).and_then(|(eventfds, mapping)| {
+        let place = slots::add(mapping, fd, eventfds)?;
+        begin_receiving(connection, &mapping, read, eventfds[0]);
         Some(place)
     });
     if place.is_none() {
-        bells.into_iter().flatten().for_each(reserved_descriptors::close);
+        eventfds.into_iter().flatten().for_each(reserved_descriptors::close);
         // SAFETY: no slot has it.
         unsafe { link.unmap() };
     }
-    refused(place)
+    count_if_refused(place)
 }
 
-fn begin_receiving(connection: &Connection, parts: &Parts, read: u64, own_bell: c_int) {
-    service_thread::begin(&parts.link);
-    if let Some([own, _]) = parts.link.namespaces() {
+fn begin_receiving(connection: &Connection, mapping: &LinkMapping, read: u64, own_eventfd: c_int) {
+    service_thread::begin(&mapping.link);
+    if let Some([own, _]) = mapping.link.namespaces() {
         own.store(process::pid_namespace().unwrap_or(0), Relaxed);
     }
     // What could not be mapped later could not be read.
-    if memory::is_limited() || slots::are_many() {
-        parts.incoming.keep_small();
+    if memory::is_limited() || slots::must_stay_small() {
+        mapping.incoming.keep_small();
     }
-    parts.incoming.bell().arm();
-    epoll_sets::register(connection, own_bell);
-    parts.incoming.begin(read);
-    if !one_shot::has_once(connection) {
-        parts.incoming.be_ready();
+    mapping.incoming.doorbell().arm();
+    epoll_sets::register(connection, own_eventfd);
+    mapping.incoming.begin(read);
+    if !one_shot::is_one_shot(connection) {
+        mapping.incoming.be_ready();
     }
 }
 
-fn bells() -> Option<[c_int; 2]> {
-    both([(); 2].map(|()| kernel::eventfd().ok().and_then(reserved_descriptors::hide)))
+fn eventfds() -> Option<[c_int; 2]> {
+    both_or_none([(); 2].map(|()| kernel::eventfd().ok().and_then(reserved_descriptors::hide)))
 }
 
 /// Two hidden descriptors; closes one that is alone.
-fn both(fds: [Option<c_int>; 2]) -> Option<[c_int; 2]> {
+fn both_or_none(fds: [Option<c_int>; 2]) -> Option<[c_int; 2]> {
     if let [Some(own), Some(other)] = fds {
         return Some([own, other]);
     }
@@ -361,7 +361,7 @@ fn both(fds: [Option<c_int>; 2]) -> Option<[c_int; 2]> {
     None
 }
 
-fn refused<T>(found: Option<T>) -> Option<T> {
+fn count_if_refused<T>(found: Option<T>) -> Option<T> {
     if found.is_none() {
         state::count(Counter::Refused, 1);
     }
@@ -372,7 +372,7 @@ fn refused<T>(found: Option<T>) -> Option<T> {
 fn is_admitted(socket: c_int) -> bool {
     peer::credentials(socket).is_ok_and(|other| {
         let is_allowed =
-            || state::statistics().is_some_and(|shared| shared.choice().allows(other.uid));
+            || state::statistics().is_some_and(|shared| shared.settings().allows(other.uid));
         peer::is_own(other.uid) || is_allowed()
     })
 }

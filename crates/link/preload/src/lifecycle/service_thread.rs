@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The service thread: takes bytes back from rings for other ends that want TCP, and sends what TCP
-//! did not accept at once, while the program makes no call; and gives the memory of silent rings back.
+//! did not accept at once, while the program makes no call; and gives the memory of idle rings back.
 //! It starts with the first link, and sleeps until a datagram comes to its socket, or TCP accepts bytes
 //! that it has.
 
 use crate::descriptors::reserved_descriptors;
+use crate::links::idle_rings;
 use crate::links::service_socket::{self, MUST_END, NAME, PROCESS, SOCKET, THREAD, is_here};
-use crate::links::silent_rings;
 use crate::links::slots::{self, Slot};
 use crate::stream::downgrade;
 use crate::{kernel, state};
@@ -48,7 +48,7 @@ fn ensure_after_fork() {
     FORKS.store(state::forks(), Relaxed);
     if is_new && slots::any() {
         start();
-        slots::each(|slot| announce(&slot.parts().link));
+        slots::each(|slot| announce(&slot.mapping().link));
     }
 }
 
@@ -123,7 +123,7 @@ pub fn end() {
 pub fn begin_again() {
     if MUST_END.load(Acquire) && slots::any() && !is_here() {
         start();
-        slots::each(|slot| announce(&slot.parts().link));
+        slots::each(|slot| announce(&slot.mapping().link));
     }
 }
 
@@ -137,7 +137,7 @@ extern "C" fn run() -> ! {
         // What is asked for from here on wakes again.
         let mut places = [pollfd { fd: socket, events: libc::POLLIN, revents: 0 }; 1 + MOST];
         let waits = serve(&mut places[1..]);
-        let looks = silent_rings::look();
+        let looks = idle_rings::reclaim();
         let time = if waits.has_others { Some(OFTEN) } else { looks };
         kernel::poll(&mut places[..1 + waits.for_room], time);
     }

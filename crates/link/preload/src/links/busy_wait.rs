@@ -82,7 +82,7 @@ impl Spin {
     fn count_paid(&self, own: &Direction) {
         if self.paid.load(Relaxed) > 0 {
             let paid = self.paid.swap(0, Relaxed).into();
-            own.spun(paid);
+            own.count_spins(paid);
             state::count(Counter::Spins, paid);
         }
     }
@@ -95,8 +95,8 @@ impl Spin {
             return false;
         }
         let cpu = cpu();
-        own.waits_on(cpu);
-        let is_on_same_cpu = other.is_on(cpu);
+        own.set_cpu(cpu);
+        let is_on_same_cpu = other.was_last_on(cpu);
         // Most answers come at once: the counter is not read for them.
         if !is_on_same_cpu && looks(ready) {
             self.succeeded(true);
@@ -117,7 +117,7 @@ impl Spin {
 
 /// Whether the user wants every wait to sleep at once.
 fn never() -> bool {
-    state::statistics().is_some_and(|statistics| statistics.choice().never_spins())
+    state::statistics().is_some_and(|statistics| statistics.settings().never_spins())
 }
 
 /// Looks some times, for less than a microsecond or a few of them.

@@ -2,19 +2,19 @@
 //! The links of this process: their memory, their locks, and who else has them.
 
 pub mod busy_wait;
-pub mod children;
-mod copying;
-mod family;
+pub mod fork_handlers;
+pub mod idle_rings;
 mod linger_guard;
-mod link_memory;
+mod link_mapping;
+mod liveness;
 pub mod memory_limit;
-mod occupancy;
-mod received;
+mod process_sharing;
+mod received_counts;
 pub mod receiver_lock;
+mod ring_copy;
 pub mod sender_lock;
 pub mod service_socket;
-mod sharing;
-pub mod silent_rings;
 mod slot;
+mod slot_allocation;
 pub mod slots;
-mod waiters;
+mod waiting_threads;

@@ -2,7 +2,7 @@
 //! The lock of a direction's receiver. Both ends take it, and the sender marks its numbers there, since
 //! each PID namespace has its own. The sender's lock is taken by threads of one end only.
 
-use crate::links::slots::{Slot, Way};
+use crate::links::slots::{DirectionIndex, Slot};
 use crate::state::lock::{self, Held};
 use crate::{kernel, state};
 use core::sync::atomic::Ordering::Relaxed;
@@ -15,7 +15,7 @@ const SENDER: u32 = 1 << 31;
 pub fn take_to_receive(slot: &Slot) -> Option<Held> {
     loop {
         let held = take_soon_to_receive(slot);
-        if held.is_some() || slot.is_held_in_wait(Way::Incoming) {
+        if held.is_some() || slot.is_held_in_wait(DirectionIndex::Incoming) {
             return held;
         }
     }
@@ -25,7 +25,7 @@ pub fn take_to_receive(slot: &Slot) -> Option<Held> {
 pub fn while_receiving<T>(slot: &Slot, what: impl FnOnce() -> T) -> Option<T> {
     let held = take_to_receive(slot)?;
     let done = what();
-    lock::release(slot.parts().incoming.receiver_lock(), held);
+    lock::release(slot.mapping().incoming.receiver_lock(), held);
     Some(done)
 }
 
@@ -35,12 +35,12 @@ pub fn take_soon_to_receive(slot: &Slot) -> Option<Held> {
         0 => kernel::exists(owner),
         _ => other_lives(slot, owner & !SENDER),
     };
-    lock::soon(slot.parts().incoming.receiver_lock(), state::thread_number(), &lives)
+    lock::soon(slot.mapping().incoming.receiver_lock(), state::thread_number(), &lives)
 }
 
 /// The lock of what this end sends, as `lock::take_soon`.
 pub fn take_soon_to_send(slot: &Slot) -> Option<Held> {
-    let lock = slot.parts().outgoing.receiver_lock();
+    let lock = slot.mapping().outgoing.receiver_lock();
     let lives = |owner: u32| match owner & SENDER {
         0 => other_lives(slot, owner),
         _ => kernel::exists(owner & !SENDER),
@@ -50,13 +50,13 @@ pub fn take_soon_to_send(slot: &Slot) -> Option<Held> {
 
 /// The lock of what this end sends, if it is free.
 pub fn try_take_to_send(slot: &Slot) -> Option<Held> {
-    lock::at_once(slot.parts().outgoing.receiver_lock(), state::thread_number() | SENDER)
+    lock::at_once(slot.mapping().outgoing.receiver_lock(), state::thread_number() | SENDER)
 }
 
 /// Whether a thread of the other end can still release a lock. In another PID namespace its number
 /// says nothing; but a program that has ended has no connection any more.
 fn other_lives(slot: &Slot, thread: u32) -> bool {
-    let namespaces = slot.parts().link.namespaces();
+    let namespaces = slot.mapping().link.namespaces();
     let [own, other] =
         namespaces.map_or([0, 0], |both| both.map(|namespace| namespace.load(Relaxed)));
     if own != 0 && own == other {

@@ -3,21 +3,23 @@
 
 use crate::descriptors::reserved_descriptors;
 use crate::links::busy_wait::Spin;
-use crate::links::copying::Copying;
-use crate::links::family;
 use crate::links::linger_guard::Guard;
-use crate::links::link_memory::{Parts, Way};
-use crate::links::memory_limit::Memory;
-use crate::links::occupancy;
-use crate::links::received::Received;
-use crate::links::waiters::Waiters;
+use crate::links::link_mapping::{DirectionIndex, LinkMapping};
+use crate::links::liveness;
+use crate::links::memory_limit::MemoryCharge;
+use crate::links::received_counts::ReceivedCounts;
+use crate::links::ring_copy::RingCopy;
+use crate::links::slot_allocation;
+use crate::links::waiting_threads::WaitingThreads;
 use crate::{kernel, state};
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
-use tare_link_segment::{Endpoint, LARGEST_RING, Listed, SMALLEST_RING, Statistics, Users};
+use tare_link_segment::{
+    Endpoint, LARGEST_RING, Listed, ReferenceCount, SMALLEST_RING, Statistics,
+};
 use tare_shm::memory;
 
 /// In `Slot::ends`: TCP has still to end, has ended; or a process that delivers has the backlog.
@@ -30,28 +32,29 @@ const WINDOWS: usize = (LARGEST_RING - SMALLEST_RING) as usize / 2;
 
 pub struct Slot {
     /// Calls that use it now.
-    users: Users,
-    parts: UnsafeCell<MaybeUninit<Parts>>,
+    references: ReferenceCount,
+    mapping: UnsafeCell<MaybeUninit<LinkMapping>>,
     /// Larger mappings of the rings that have grown, each of four times the bytes of the one before.
     /// All stay until the link ends: a signal handler may have interrupted a copy.
     windows: [[AtomicPtr<u8>; WINDOWS]; 2],
     /// The eventfd that wakes this end.
-    own_bell: AtomicI32,
+    own_eventfd: AtomicI32,
     /// The eventfd that wakes the other end.
-    other_bell: AtomicI32,
+    other_eventfd: AtomicI32,
     /// One of the connection's descriptors, -1 for none.
     pub fd: AtomicI32,
     /// A hidden copy of a descriptor that was closed while a call waited, 0 for none.
-    kept: AtomicI32,
+    kept_descriptor: AtomicI32,
     /// Threads that wait in a call.
-    waiters: Waiters,
+    waiters: WaitingThreads,
     /// Waits in signal handlers of threads that have the lock of a way: no other thread waits for it.
     held_in_waits: [AtomicU32; 2],
     /// Process that made it.
     pub process: AtomicU32,
-    /// When no other process had this end (`family::present`), and when that was last looked at.
-    pub(super) alone: AtomicU64,
-    pub(super) looked: AtomicU64,
+    /// When no other process had this end (`liveness::fork_generation`), and when that was last
+    /// checked.
+    pub(super) exclusive_since: AtomicU64,
+    pub(super) checked_at: AtomicU64,
     /// 1 + its entry in the list of all links, 0 for none.
     entry: AtomicU32,
     /// Not 0: this end sends through TCP for good, and why (`Reason`).
@@ -59,18 +62,19 @@ pub struct Slot {
     /// Not 0: the ring was full, it should grow.
     pub wants_room: AtomicU32,
     /// Of the outgoing ring.
-    pub memory: Memory,
-    pub copying: Copying,
+    pub memory: MemoryCharge,
+    pub ring_copy: RingCopy,
     /// Whether epoll sets have this end's eventfd, and how it is kept for them (`members`); the
     /// number of sets that have it, and whether any reports or reported edges.
     pub watch: AtomicU32,
     pub sets: AtomicU32,
     pub has_edges: AtomicU32,
-    /// 1: the eventfd has a number, or gets it at once, though the bell is not rung; 2: it may have one.
+    /// 1: the eventfd has a number, or gets it at once, though the doorbell is not rung; 2: it may have
+    /// one.
     pub is_added: AtomicU32,
     /// Whether calls wait, as `kernel::is_nonblocking` last said; 0 if it must be asked.
-    pub waiting: AtomicU32,
-    pub received: Received,
+    pub blocking_mode: AtomicU32,
+    pub received: ReceivedCounts,
     /// Waits for bytes, and for room.
     pub bytes_spin: Spin,
     pub room_spin: Spin,
@@ -82,7 +86,7 @@ pub struct Slot {
     /// Not 0: the program has ended what it sends, TCP will once it has the backlog (`ENDS`).
     pub ends: AtomicU32,
     /// Not 0: the program reads no more, so the end of the stream is not the other end's.
-    pub is_deaf: AtomicU32,
+    pub is_read_shut: AtomicU32,
     /// Not 0: another program may have the connection.
     pub is_given_up: AtomicU32,
     /// Not 0: the program has closed the connection; the service thread has it until TCP has the
@@ -93,42 +97,42 @@ pub struct Slot {
     place: AtomicU32,
 }
 
-// SAFETY: `parts` is written by the one thread that has taken the slot, before it is used.
+// SAFETY: `mapping` is written by the one thread that has taken the slot, before it is used.
 unsafe impl Sync for Slot {}
 
 impl Slot {
     pub const fn new() -> Self {
         Self {
-            users: Users::new(),
-            parts: UnsafeCell::new(MaybeUninit::uninit()),
+            references: ReferenceCount::new(),
+            mapping: UnsafeCell::new(MaybeUninit::uninit()),
             windows: [const { [const { AtomicPtr::new(core::ptr::null_mut()) }; WINDOWS] }; 2],
-            own_bell: AtomicI32::new(0),
-            other_bell: AtomicI32::new(0),
+            own_eventfd: AtomicI32::new(0),
+            other_eventfd: AtomicI32::new(0),
             fd: AtomicI32::new(0),
-            kept: AtomicI32::new(0),
-            waiters: Waiters::new(),
+            kept_descriptor: AtomicI32::new(0),
+            waiters: WaitingThreads::new(),
             held_in_waits: [const { AtomicU32::new(0) }; 2],
             process: AtomicU32::new(0),
-            alone: AtomicU64::new(0),
-            looked: AtomicU64::new(0),
+            exclusive_since: AtomicU64::new(0),
+            checked_at: AtomicU64::new(0),
             entry: AtomicU32::new(0),
             sends_tcp: AtomicU32::new(0),
             wants_room: AtomicU32::new(0),
-            memory: Memory::new(),
-            copying: Copying::new(),
+            memory: MemoryCharge::new(),
+            ring_copy: RingCopy::new(),
             watch: AtomicU32::new(0),
             sets: AtomicU32::new(0),
             has_edges: AtomicU32::new(0),
             is_added: AtomicU32::new(0),
-            waiting: AtomicU32::new(0),
-            received: Received::new(),
+            blocking_mode: AtomicU32::new(0),
+            received: ReceivedCounts::new(),
             bytes_spin: Spin::new(),
             room_spin: Spin::new(),
             unread_sends: AtomicU32::new(0),
             seen_tail: AtomicU64::new(0),
             error: AtomicI32::new(0),
             ends: AtomicU32::new(0),
-            is_deaf: AtomicU32::new(0),
+            is_read_shut: AtomicU32::new(0),
             is_given_up: AtomicU32::new(0),
             is_closed: AtomicU32::new(0),
             guard: Guard::new(),
@@ -138,20 +142,26 @@ impl Slot {
 
     /// Whether it was free, and is the caller's now.
     pub fn take(&self) -> bool {
-        self.users.take()
+        self.references.take()
     }
 
     /// Fills a slot that the caller has taken, which is at this place, and uses it.
-    pub fn fill(&self, place: u32, parts: Parts, fd: c_int, [own_bell, other_bell]: [c_int; 2]) {
+    pub fn fill(
+        &self,
+        place: u32,
+        mapping: LinkMapping,
+        fd: c_int,
+        [own_eventfd, other_eventfd]: [c_int; 2],
+    ) {
         self.place.store(place, Relaxed);
         // SAFETY: this thread has the slot alone.
-        unsafe { (*self.parts.get()).write(parts) };
-        self.own_bell.store(own_bell, Relaxed);
-        self.other_bell.store(other_bell, Relaxed);
+        unsafe { (*self.mapping.get()).write(mapping) };
+        self.own_eventfd.store(own_eventfd, Relaxed);
+        self.other_eventfd.store(other_eventfd, Relaxed);
         self.fd.store(fd, Relaxed);
         self.process.store(state::process_number(), Relaxed);
-        self.alone.store(family::present(), Relaxed);
-        self.look_anew();
+        self.exclusive_since.store(liveness::fork_generation(), Relaxed);
+        self.recheck_sharing();
         self.waiters.clear();
         self.held_in_waits.iter().for_each(|held| held.store(0, Relaxed));
         for word in [
@@ -161,10 +171,10 @@ impl Slot {
             &self.sets,
             &self.has_edges,
             &self.is_added,
-            &self.waiting,
+            &self.blocking_mode,
             &self.unread_sends,
             &self.ends,
-            &self.is_deaf,
+            &self.is_read_shut,
             &self.is_given_up,
             &self.is_closed,
         ] {
@@ -172,17 +182,17 @@ impl Slot {
         }
         self.guard.clear();
         self.memory.begin();
-        self.copying.end();
+        self.ring_copy.end();
         self.bytes_spin.begin();
         self.room_spin.begin();
         self.seen_tail.store(0, Relaxed);
         self.error.store(0, Relaxed);
-        self.users.begin();
+        self.references.begin();
     }
 
     /// For one more user, who must `leave` it; `None` if it has no link.
     pub fn enter(&self) -> Option<&Self> {
-        if self.users.enter() {
+        if self.references.enter() {
             return Some(self);
         }
         self.leave();
@@ -190,25 +200,25 @@ impl Slot {
     }
 
     pub fn is_used(&self) -> bool {
-        self.users.is_used()
+        self.references.is_used()
     }
 
     /// For a user of the slot.
-    pub fn parts(&self) -> &Parts {
+    pub fn mapping(&self) -> &LinkMapping {
         // SAFETY: written before the slot was used, and not again while it has users.
-        unsafe { (*self.parts.get()).assume_init_ref() }
+        unsafe { (*self.mapping.get()).assume_init_ref() }
     }
 
     /// The ring of a direction, with this number of bytes; `None` if it cannot be mapped.
     #[inline]
-    pub fn ring(&self, way: Way, capacity: u64) -> Option<&[AtomicU8]> {
-        let first = self.parts().rings[way as usize];
+    pub fn ring(&self, way: DirectionIndex, capacity: u64) -> Option<&[AtomicU8]> {
+        let first = self.mapping().rings[way as usize];
         if capacity <= first.len() as u64 { Some(first) } else { self.window(way, capacity) }
     }
 
     #[cold]
-    fn window(&self, way: Way, capacity: u64) -> Option<&[AtomicU8]> {
-        let first = self.parts().rings[way as usize];
+    fn window(&self, way: DirectionIndex, capacity: u64) -> Option<&[AtomicU8]> {
+        let first = self.mapping().rings[way as usize];
         let length = |number: usize| first.len() << (2 * (number + 1));
         let number = (0..WINDOWS).find(|number| length(*number) as u64 >= capacity)?;
         let (place, length) = (&self.windows[way as usize][number], length(number));
@@ -235,13 +245,13 @@ impl Slot {
         self.place.load(Relaxed)
     }
 
-    pub fn own_bell(&self) -> c_int {
-        self.own_bell.load(Relaxed)
+    pub fn own_eventfd(&self) -> c_int {
+        self.own_eventfd.load(Relaxed)
     }
 
     /// Wakes the other end.
-    pub fn ring_other(&self) {
-        kernel::add(self.other_bell.load(Relaxed));
+    pub fn wake_other(&self) {
+        kernel::add(self.other_eventfd.load(Relaxed));
     }
 
     /// A set has its eventfd no more.
@@ -251,7 +261,7 @@ impl Slot {
 
     /// The call that used the slot ends.
     pub fn leave(&self) {
-        if self.users.leave() {
+        if self.references.leave() {
             self.free();
         }
     }
@@ -273,8 +283,8 @@ impl Slot {
     /// For each lock of this end that the thread has, though it waits: it is in a signal handler,
     /// which has interrupted a call.
     fn interrupted(&self, what: impl Fn(&AtomicU32) -> u32) {
-        let parts = self.parts();
-        let locks = [parts.outgoing.sender_lock(), parts.incoming.receiver_lock()];
+        let mapping = self.mapping();
+        let locks = [mapping.outgoing.sender_lock(), mapping.incoming.receiver_lock()];
         for (lock, held) in locks.into_iter().zip(&self.held_in_waits) {
             if lock.is_of(state::thread_number()) {
                 what(held);
@@ -283,13 +293,13 @@ impl Slot {
     }
 
     /// Whether the lock of a way is held by a thread that waits.
-    pub fn is_held_in_wait(&self, way: Way) -> bool {
+    pub fn is_held_in_wait(&self, way: DirectionIndex) -> bool {
         self.held_in_waits[way as usize].load(Acquire) != 0
     }
 
     /// Threads that were cancelled in a call do not use the slot any more. For a user.
     fn forget_cancelled(&self) {
-        self.users.forget(self.waiters.take_cancelled());
+        self.references.forget(self.waiters.take_cancelled());
     }
 
     /// Before a descriptor of the connection is closed: calls that wait go on with a copy, since its
@@ -302,19 +312,19 @@ impl Slot {
 
     /// Whether there is a copy of the descriptor, which is closed with the link.
     pub fn keep_copy(&self, fd: c_int) -> bool {
-        if self.kept.load(Acquire) == 0
+        if self.kept_descriptor.load(Acquire) == 0
             && let Some(copy) = reserved_descriptors::copy(fd)
-            && self.kept.compare_exchange(0, copy, AcqRel, Relaxed).is_err()
+            && self.kept_descriptor.compare_exchange(0, copy, AcqRel, Relaxed).is_err()
         {
             reserved_descriptors::close(copy);
         }
-        self.kept.load(Acquire) != 0
+        self.kept_descriptor.load(Acquire) != 0
     }
 
     /// Any descriptor of the connection. Only for whoever has the sender's or the receiver's lock it
     /// stays one: `closing::replace` takes both.
     pub fn any_descriptor(&self) -> Option<c_int> {
-        let fd = match self.kept.load(Acquire) {
+        let fd = match self.kept_descriptor.load(Acquire) {
             0 => self.fd.load(Relaxed),
             kept => kept,
         };
@@ -341,12 +351,12 @@ impl Slot {
     /// Takes the link away when the last call that uses it ends. For a user.
     pub fn close(&self) {
         self.forget_cancelled();
-        self.users.close();
+        self.references.close();
     }
 
     /// Enters the link in the list that `tare link ps` prints.
     pub fn list(&self, ends: [Endpoint; 2]) {
-        let link = &self.parts().link;
+        let link = &self.mapping().link;
         let process = self.process.load(Relaxed);
         let listed = Listed { process, end: link.end(), place: link.place() as u64, ends };
         let listing = state::statistics().map(Statistics::listing);
@@ -369,25 +379,25 @@ impl Slot {
     /// The last user has ended.
     fn free(&self) {
         self.unlist();
-        self.received.tell();
-        self.memory.end_all();
-        for fd in [&self.own_bell, &self.other_bell, &self.kept] {
+        self.received.flush();
+        self.memory.uncharge_all();
+        for fd in [&self.own_eventfd, &self.other_eventfd, &self.kept_descriptor] {
             reserved_descriptors::close(fd.swap(0, AcqRel));
         }
-        for way in [Way::Outgoing, Way::Incoming] {
+        for way in [DirectionIndex::Outgoing, DirectionIndex::Incoming] {
             for (number, window) in self.windows[way as usize].iter().enumerate() {
                 let base = window.swap(core::ptr::null_mut(), AcqRel);
                 if !base.is_null() {
-                    let length = self.parts().rings[way as usize].len() << (2 * (number + 1));
+                    let length = self.mapping().rings[way as usize].len() << (2 * (number + 1));
                     // SAFETY: the last user has ended, and the connection is closed.
                     unsafe { memory::unmap(base, length) };
                 }
             }
         }
         // SAFETY: the last user has ended, and the connection is closed.
-        unsafe { self.parts().link.unmap() };
+        unsafe { self.mapping().link.unmap() };
         let place = self.place.load(Relaxed);
-        self.users.free();
-        occupancy::freed(place);
+        self.references.free();
+        slot_allocation::freed(place);
     }
 }

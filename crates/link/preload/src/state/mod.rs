@@ -41,7 +41,7 @@ pub fn count(counter: Counter, number: u64) {
 }
 
 /// Counts why something happened.
-pub fn because(counted: fn(&Statistics) -> &Reasons, reason: Reason) {
+pub fn count_reason(counted: fn(&Statistics) -> &Reasons, reason: Reason) {
     if let Some(statistics) = statistics() {
         counted(statistics).add(reason);
     }

@@ -7,7 +7,7 @@ pub type Thread = ThreadBlock<State>;
 /// What is kept of a thread, besides its number.
 #[derive(Debug)]
 pub struct State {
-    /// The fork that it makes (`links::children`), 0 for none: in the child, that which made it.
+    /// The fork that it makes (`links::fork_handlers`), 0 for none: in the child, that which made it.
     pub fork: AtomicU32,
 }
 

@@ -15,7 +15,7 @@ use tare_shm::syscall;
 /// Mappings that are known at a time.
 const COUNT: usize = 8;
 /// Unknown addresses before the file is read again; twice as many after each time.
-const FEWEST: u32 = 8;
+const FIRST_SEARCH_AFTER: u32 = 8;
 const MOST: u32 = 1 << 16;
 
 /// A mapping. A reader takes it only if `version` is even and the same before and after.
@@ -42,7 +42,7 @@ static GENERATION: AtomicU32 = AtomicU32::new(1);
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 static IS_SEARCHING: AtomicBool = AtomicBool::new(false);
 static UNKNOWN: AtomicU32 = AtomicU32::new(0);
-static PATIENCE: AtomicU32 = AtomicU32::new(FEWEST);
+static SEARCH_AFTER: AtomicU32 = AtomicU32::new(FIRST_SEARCH_AFTER);
 static NEXT: AtomicU32 = AtomicU32::new(0);
 static IS_OFF: AtomicBool = AtomicBool::new(false);
 
@@ -107,7 +107,7 @@ impl Known {
 
 /// Looks for the mapping of an address, if that is due. True if it was found.
 fn learn(address: usize, generation: u32) -> bool {
-    if UNKNOWN.fetch_add(1, Relaxed) < PATIENCE.load(Relaxed) {
+    if UNKNOWN.fetch_add(1, Relaxed) < SEARCH_AFTER.load(Relaxed) {
         return false;
     }
     search(address, generation)
@@ -120,8 +120,8 @@ fn search(address: usize, generation: u32) -> bool {
         return false;
     }
     UNKNOWN.store(0, Relaxed);
-    let patience = PATIENCE.load(Relaxed).saturating_mul(2);
-    PATIENCE.store(patience.min(MOST), Relaxed);
+    let next = SEARCH_AFTER.load(Relaxed).saturating_mul(2);
+    SEARCH_AFTER.store(next.min(MOST), Relaxed);
     let found = find(address);
     if let Some(found) = &found {
         let place = NEXT.fetch_add(1, Relaxed) as usize % COUNT;

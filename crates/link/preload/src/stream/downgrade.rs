@@ -2,7 +2,7 @@
 //! The sender's way back from the ring to TCP: bytes that the receiver has not read are taken back,
 //! and TCP gets them before all others.
 
-use crate::links::slots::{self, Slot, Way, pieces};
+use crate::links::slots::{self, DirectionIndex, Slot, ring_iovecs};
 use crate::links::{receiver_lock, sender_lock, service_socket};
 use crate::state::lock;
 use crate::{kernel, state};
@@ -12,7 +12,7 @@ use tare_link_segment::{Corrupt, Counter, Direction, Mode, Reason};
 use tare_shm::syscall::{self, Errno};
 
 /// Milliseconds that a program waits at a time for TCP to take what was taken back from the ring.
-const PATIENCE: u64 = 100;
+const WRITABLE_TIMEOUT: u64 = 100;
 
 /// What becomes of bytes of the ring that the receiver has not read, when the stream goes to TCP.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -29,20 +29,20 @@ pub enum Unread {
 /// Whether this end sends through TCP for good. After a child has given the connection to another
 /// program, nobody knows how much that writes to TCP.
 pub fn sends_tcp(slot: &Slot) -> bool {
-    slot.sends_tcp.load(Relaxed) != 0 || slot.parts().incoming.is_left()
+    slot.sends_tcp.load(Relaxed) != 0 || slot.mapping().incoming.is_left()
 }
 
 /// Why.
-pub fn sends_tcp_because(slot: &Slot) -> Reason {
+pub fn tcp_reason(slot: &Slot) -> Reason {
     match slot.sends_tcp.load(Relaxed) {
-        0 => slot.parts().incoming.left_because(),
+        0 => slot.mapping().incoming.left_because(),
         reason => Reason::of(reason),
     }
 }
 
 /// From here on bytes go to TCP. Under the sender's lock.
 pub fn to_tcp(fd: c_int, slot: &Slot, unread: Unread, reason: Reason) -> Result<(), Corrupt> {
-    let outgoing = slot.parts().outgoing;
+    let outgoing = slot.mapping().outgoing;
     let is_urgent = unread != Unread::TakenBackOrLater;
     if outgoing.mode() == Mode::Tcp || !await_reader(slot, is_urgent) {
         return Ok(());
@@ -63,7 +63,7 @@ pub fn uninterrupted<T>(mut what: impl FnMut() -> T) -> T {
 }
 
 fn change_to_tcp(fd: c_int, slot: &Slot, unread: Unread, reason: Reason) -> Result<(), Corrupt> {
-    let outgoing = slot.parts().outgoing;
+    let outgoing = slot.mapping().outgoing;
     let is_urgent = unread != Unread::TakenBackOrLater;
     // By a signal handler, just before.
     if outgoing.mode() == Mode::Tcp {
@@ -74,7 +74,7 @@ fn change_to_tcp(fd: c_int, slot: &Slot, unread: Unread, reason: Reason) -> Resu
         || !is_urgent || service_socket::is_running() || kernel::has_room(fd, outgoing.unread());
     if outgoing.unread() > 0 && unread != Unread::Left && can_wait() {
         if let Some(held) = receiver_lock::take_soon_to_send(slot) {
-            slot.copying.void(outgoing.head());
+            slot.ring_copy.invalidate(outgoing.head());
             let taken = outgoing.take_back(outgoing.capacity());
             lock::release(outgoing.receiver_lock(), held);
             count(outgoing, reason);
@@ -84,7 +84,7 @@ fn change_to_tcp(fd: c_int, slot: &Slot, unread: Unread, reason: Reason) -> Resu
             return Ok(());
         }
     }
-    slot.copying.void(outgoing.head());
+    slot.ring_copy.invalidate(outgoing.head());
     outgoing.downgrade();
     count(outgoing, reason);
     Ok(())
@@ -93,7 +93,7 @@ fn change_to_tcp(fd: c_int, slot: &Slot, unread: Unread, reason: Reason) -> Resu
 fn count(outgoing: &Direction, reason: Reason) {
     outgoing.downgrades_because(reason);
     state::count(Counter::Downgrades, 1);
-    state::because(|statistics| &statistics.downgraded, reason);
+    state::count_reason(|statistics| &statistics.downgraded, reason);
 }
 
 /// Until the receiver is not between its look at the changes and its call: some microseconds. It has
@@ -101,7 +101,7 @@ fn count(outgoing: &Direction, reason: Reason) {
 /// if it `must` be.
 fn await_reader(slot: &Slot, must: bool) -> bool {
     const YIELDS: u32 = 100;
-    let outgoing = slot.parts().outgoing;
+    let outgoing = slot.mapping().outgoing;
     let mut times = 0u32;
     while !outgoing.can_downgrade() {
         times = times.saturating_add(1);
@@ -119,13 +119,13 @@ fn await_reader(slot: &Slot, must: bool) -> bool {
 
 /// Whether the other end waits for bytes that only this end can take back.
 pub fn is_due(slot: &Slot) -> bool {
-    let outgoing = slot.parts().outgoing;
+    let outgoing = slot.mapping().outgoing;
     outgoing.is_left() && outgoing.mode() == Mode::Ring
 }
 
 /// Whether there is anything to do for `serve`.
 pub fn has_work(slot: &Slot) -> bool {
-    is_due(slot) || slot.parts().outgoing.backlog().is_some()
+    is_due(slot) || slot.mapping().outgoing.backlog().is_some()
 }
 
 /// Sends through TCP for good what this end has left in the ring, if the other end wants that.
@@ -135,14 +135,14 @@ pub fn serve(slot: &Slot) {
         if let Some(fd) = slot.any_descriptor() {
             serve_locked(fd, slot);
         }
-        lock::release(slot.parts().outgoing.sender_lock(), held);
+        lock::release(slot.mapping().outgoing.sender_lock(), held);
     }
 }
 
 /// Does something with a descriptor of the connection under the sender's lock; `None` if there is
 /// none, or another thread has the lock.
 pub fn while_locked<T>(slot: &Slot, what: impl FnOnce(c_int) -> T) -> Option<T> {
-    let lock = slot.parts().outgoing.sender_lock();
+    let lock = slot.mapping().outgoing.sender_lock();
     let held = lock::take_soon(lock)?;
     let done = slot.any_descriptor().map(what);
     lock::release(lock, held);
@@ -163,7 +163,7 @@ pub fn serve_locked(fd: c_int, slot: &Slot) {
 
 pub fn try_serve(fd: c_int, slot: &Slot) -> Result<(), Corrupt> {
     if is_due(slot) {
-        let reason = slot.parts().outgoing.left_because();
+        let reason = slot.mapping().outgoing.left_because();
         slot.sends_tcp.store(reason as u32, Relaxed);
         to_tcp(fd, slot, Unread::TakenBackOrLater, reason)?;
     }
@@ -173,7 +173,7 @@ pub fn try_serve(fd: c_int, slot: &Slot) -> Result<(), Corrupt> {
 
 /// Writes the backlog to TCP, as far as that accepts it. Under the sender's lock.
 pub fn push(fd: c_int, slot: &Slot) {
-    let outgoing = slot.parts().outgoing;
+    let outgoing = slot.mapping().outgoing;
     if slot.ends.load(Relaxed) == slots::DELIVERED {
         return;
     }
@@ -203,12 +203,12 @@ pub fn push(fd: c_int, slot: &Slot) {
 }
 
 fn push_once(fd: c_int, slot: &Slot) -> Result<usize, Errno> {
-    let outgoing = slot.parts().outgoing;
+    let outgoing = slot.mapping().outgoing;
     let Some(backlog) = outgoing.backlog() else { return Ok(0) };
     let capacity = outgoing.capacity();
-    let ring = slot.ring(Way::Outgoing, capacity).ok_or(Errno(libc::ENOMEM))?;
+    let ring = slot.ring(DirectionIndex::Outgoing, capacity).ok_or(Errno(libc::ENOMEM))?;
     outgoing.begin_write();
-    let sent = kernel::send(fd, &pieces(ring, capacity, backlog.0, backlog.1));
+    let sent = kernel::send(fd, &ring_iovecs(ring, capacity, backlog.0, backlog.1));
     outgoing.end_write(sent.unwrap_or(0) as u64);
     if outgoing.backlog().is_none() {
         outgoing.forget_backlog();
@@ -219,7 +219,7 @@ fn push_once(fd: c_int, slot: &Slot) -> Result<usize, Errno> {
 /// The program ends what it sends: errors are the kernel's from now on. Waits until TCP has all
 /// bytes that must go before.
 pub fn finish(slot: &Slot, reason: Reason) {
-    let outgoing = slot.parts().outgoing;
+    let outgoing = slot.mapping().outgoing;
     loop {
         let Some(held) = sender_lock::take(slot) else { return };
         let fd = slot.any_descriptor().unwrap_or(-1);
@@ -232,13 +232,13 @@ pub fn finish(slot: &Slot, reason: Reason) {
         if fd < 0 || finished.is_err() || outgoing.backlog().is_none() {
             return;
         }
-        kernel::wait_writable(fd, PATIENCE);
+        kernel::wait_writable(fd, WRITABLE_TIMEOUT);
     }
 }
 
 /// As `finish`, without waiting: whether TCP has all bytes. If not, `service` ends the stream.
 pub fn finish_soon(slot: &Slot) -> bool {
-    let outgoing = slot.parts().outgoing;
+    let outgoing = slot.mapping().outgoing;
     let Some(held) = sender_lock::take(slot) else { return true };
     let fd = slot.any_descriptor().unwrap_or(-1);
     let reason = Reason::ShutWriting;
@@ -256,7 +256,7 @@ pub fn finish_soon(slot: &Slot) -> bool {
 
 /// As `finish`, but the program may go on to send.
 pub fn settle(fd: c_int, slot: &Slot, reason: Reason) {
-    let outgoing = slot.parts().outgoing;
+    let outgoing = slot.mapping().outgoing;
     if let Some(held) = lock::take_soon(outgoing.sender_lock()) {
         if finish_locked(fd, slot, reason).is_err() {
             reset(fd);
@@ -267,7 +267,7 @@ pub fn settle(fd: c_int, slot: &Slot, reason: Reason) {
 
 /// Bytes of the ring that TCP does not take at once stay there: the receiver reads them.
 fn finish_locked(fd: c_int, slot: &Slot, reason: Reason) -> Result<(), Corrupt> {
-    let outgoing = slot.parts().outgoing;
+    let outgoing = slot.mapping().outgoing;
     try_serve(fd, slot)?;
     let has_room = outgoing.mode() == Mode::Ring && kernel::has_room(fd, outgoing.unread());
     to_tcp(fd, slot, if has_room { Unread::TakenBack } else { Unread::Left }, reason)
@@ -277,7 +277,7 @@ fn finish_locked(fd: c_int, slot: &Slot, reason: Reason) -> Result<(), Corrupt> 
 /// send it through TCP. If TCP does not take it at once and `keeps` has a copy of the descriptor, the
 /// service thread has the rest. Whether nothing is left to be done.
 pub fn end(slot: &Slot, keeps: impl FnOnce(c_int) -> bool) -> bool {
-    let outgoing = slot.parts().outgoing;
+    let outgoing = slot.mapping().outgoing;
     let ended = while_locked(slot, |fd| {
         let reason = Reason::Closed;
         slot.sends_tcp.store(reason as u32, Relaxed);

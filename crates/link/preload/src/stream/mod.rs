@@ -3,12 +3,12 @@
 
 pub mod accessible_memory;
 pub mod buffers;
-mod cut;
 pub mod downgrade;
 pub mod eventfds;
 mod peek;
 pub mod receive;
+mod receive_attempt;
 mod receive_tcp;
 pub mod send;
-pub mod source;
-mod step;
+pub mod send_source;
+mod undelivered;

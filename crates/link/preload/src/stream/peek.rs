@@ -3,21 +3,21 @@
 
 use crate::kernel;
 use crate::links::receiver_lock;
-use crate::links::slots::{Slot, Way, pieces};
+use crate::links::slots::{DirectionIndex, Slot, ring_iovecs};
 use crate::stream::buffers::{self, Buffers};
-use crate::stream::cut;
+use crate::stream::undelivered;
 use core::ffi::c_int;
 use tare_link_segment::Source;
 
 /// Continues a peek that has `skipped` bytes and came to a change between TCP and ring. Adds the bytes
 /// of the ring or of TCP, and TCP's again if all of the ring's fit. Returns how many were added.
-pub fn on(slot: &Slot, into: &Buffers, skipped: usize, flags: c_int) -> usize {
+pub fn peek(slot: &Slot, into: &Buffers, skipped: usize, flags: c_int) -> usize {
     let peeks = || locked(slot, into, skipped, flags);
     receiver_lock::while_receiving(slot, peeks).unwrap_or(0)
 }
 
 fn locked(slot: &Slot, into: &Buffers, skipped: usize, flags: c_int) -> usize {
-    let incoming = slot.parts().incoming;
+    let incoming = slot.mapping().incoming;
     let changes = incoming.changes_since(incoming.followed());
     match incoming.source(incoming.capacity()) {
         Ok(Source::Tcp(before)) if before == skipped as u64 => {
@@ -34,21 +34,21 @@ fn locked(slot: &Slot, into: &Buffers, skipped: usize, flags: c_int) -> usize {
 }
 
 fn behind_tcp(slot: &Slot, into: &Buffers, skipped: usize, flags: c_int) -> usize {
-    let cut = slot.any_descriptor().and_then(|fd| cut::behind_tcp(fd, slot));
+    let cut = slot.any_descriptor().and_then(|fd| undelivered::behind_tcp(fd, slot));
     let cut = cut.filter(|cut| cut.waiting == skipped as u64);
-    let copied = cut.map(|cut| cut::copy(slot, &cut, into, skipped, flags));
+    let copied = cut.map(|cut| undelivered::copy(slot, &cut, into, skipped, flags));
     copied.and_then(Result::ok).and_then(Result::ok).unwrap_or(0)
 }
 
 fn in_ring(slot: &Slot, into: &Buffers, skipped: usize, flags: c_int) -> usize {
-    let incoming = slot.parts().incoming;
+    let incoming = slot.mapping().incoming;
     let capacity = incoming.capacity();
     let length = incoming.unread().min((into.length() - skipped) as u64);
-    let ring = slot.ring(Way::Incoming, capacity).filter(|_| length <= capacity);
+    let ring = slot.ring(DirectionIndex::Incoming, capacity).filter(|_| length <= capacity);
     match ring {
         Some(_) if flags & libc::MSG_TRUNC != 0 => length as usize,
         Some(ring) => {
-            let ring = pieces(ring, capacity, incoming.taken(), length);
+            let ring = ring_iovecs(ring, capacity, incoming.tail(), length);
             buffers::write(&ring, &into.part(skipped, length as usize)).unwrap_or(0)
         }
         None => 0,
@@ -59,6 +59,8 @@ fn in_ring(slot: &Slot, into: &Buffers, skipped: usize, flags: c_int) -> usize {
 fn in_tcp(slot: &Slot, into: &Buffers, before: usize, skipped: usize, flags: c_int) -> usize {
     let kept = flags & (libc::MSG_PEEK | libc::MSG_TRUNC);
     let fd = slot.any_descriptor().unwrap_or(-1);
-    let Some(parts) = into.part(0, before).with(&into.part(skipped, usize::MAX)) else { return 0 };
-    kernel::receive(fd, &parts, kept).map_or(0, |got| got.saturating_sub(before))
+    let Some(mapping) = into.part(0, before).with(&into.part(skipped, usize::MAX)) else {
+        return 0;
+    };
+    kernel::receive(fd, &mapping, kept).map_or(0, |got| got.saturating_sub(before))
 }

@@ -3,11 +3,11 @@
 
 use crate::kernel;
 use crate::links::receiver_lock;
-use crate::links::slots::{Slot, Way, pieces};
+use crate::links::slots::{DirectionIndex, Slot, ring_iovecs};
 use crate::stream::buffers::{self, Buffers};
+use crate::stream::receive_attempt::{ReadPosition, ReceiveAttempt};
 use crate::stream::receive_tcp::{end, from_tcp};
-use crate::stream::step::{Place, Step};
-use crate::stream::{cut, downgrade, eventfds, peek};
+use crate::stream::{downgrade, eventfds, peek, undelivered};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 use libc::{iovec, pollfd};
@@ -41,7 +41,7 @@ fn receive_or_wait(
     has_waited: &mut bool,
 ) -> Result<usize, Errno> {
     let wanted = into.length();
-    let mut place = Place::default();
+    let mut place = ReadPosition::default();
     let waits_for_all = flags & libc::MSG_WAITALL != 0 && flags & libc::MSG_PEEK == 0;
     let mut got = 0;
     let mut timeout = None;
@@ -49,17 +49,17 @@ fn receive_or_wait(
     loop {
         let fd = slot.any_descriptor().unwrap_or(fd);
         downgrade::serve(slot);
-        let followed = slot.parts().incoming.followed();
-        match step(slot, into, got, flags, asks_kernel, &mut place) {
-            Step::Got(more) => {
+        let followed = slot.mapping().incoming.followed();
+        match attempt(slot, into, got, flags, asks_kernel, &mut place) {
+            ReceiveAttempt::Got(more) => {
                 got += more;
                 // Behind the last byte before a change, the kernel's call would go on.
-                let incoming = slot.parts().incoming;
+                let incoming = slot.mapping().incoming;
                 let changed = || incoming.changes_since(followed) > 0 || incoming.has_backlog();
                 let goes_on = waits_for_all || flags & libc::MSG_PEEK == 0 && changed();
                 place.is_next = !waits_for_all;
                 if flags & libc::MSG_PEEK != 0 && got < wanted && changed() {
-                    return Ok(got + peek::on(slot, into, got, flags));
+                    return Ok(got + peek::peek(slot, into, got, flags));
                 }
                 if got >= wanted || !goes_on {
                     return Ok(got);
@@ -67,18 +67,20 @@ fn receive_or_wait(
                 asks_kernel = false;
                 continue;
             }
-            Step::Passed => return Ok(got),
-            Step::End => return Ok(got),
-            Step::Failed(Errno(error)) if got > 0 => {
+            ReceiveAttempt::Passed => return Ok(got),
+            ReceiveAttempt::End => return Ok(got),
+            ReceiveAttempt::Failed(Errno(error)) if got > 0 => {
                 // The kernel reports an error of the connection once: the next call is to see it.
                 if !matches!(error, libc::EFAULT | libc::EBADF) {
                     slot.error.store(error, Relaxed);
                 }
                 return Ok(got);
             }
-            Step::Failed(error) => return Err(error),
-            Step::Empty | Step::Nothing if got > 0 && !waits_for_all => return Ok(got),
-            Step::Empty => {
+            ReceiveAttempt::Failed(error) => return Err(error),
+            ReceiveAttempt::Empty | ReceiveAttempt::Nothing if got > 0 && !waits_for_all => {
+                return Ok(got);
+            }
+            ReceiveAttempt::Empty => {
                 let returns = flags & libc::MSG_DONTWAIT != 0 || slot.is_nonblocking(fd);
                 if returns {
                     asks_kernel = true;
@@ -88,7 +90,7 @@ fn receive_or_wait(
                     continue;
                 }
             }
-            Step::Nothing => {
+            ReceiveAttempt::Nothing => {
                 if flags & libc::MSG_DONTWAIT != 0 || slot.is_nonblocking(fd) {
                     return if got > 0 { Ok(got) } else { Err(Errno(libc::EAGAIN)) };
                 }
@@ -123,9 +125,9 @@ pub fn await_any(fd: c_int, slot: &Slot, flags: c_int) -> Result<usize, Errno> {
 
 /// Waits some microseconds for bytes.
 fn spin(slot: &Slot) -> bool {
-    let parts = slot.parts();
-    let incoming = parts.incoming;
-    slot.bytes_spin.wait(parts.outgoing, incoming, &|| incoming.has_news())
+    let mapping = slot.mapping();
+    let incoming = mapping.incoming;
+    slot.bytes_spin.wait(mapping.outgoing, incoming, &|| incoming.has_updates())
 }
 
 /// Until there may be something: a point where the thread can be cancelled. Returns whether the
@@ -134,18 +136,18 @@ fn wait(slot: &Slot, most: c_int) -> Result<bool, Errno> {
     // If another thread closes it from here on, there is a copy: this one waits (`Slot::keep`).
     let Some(fd) = slot.any_descriptor() else { return Err(Errno(libc::EBADF)) };
     let mut places =
-        [fd, slot.own_bell()].map(|fd| pollfd { fd, events: libc::POLLIN, revents: 0 });
-    if slot.parts().outgoing.backlog().is_some() {
+        [fd, slot.own_eventfd()].map(|fd| pollfd { fd, events: libc::POLLIN, revents: 0 });
+    if slot.mapping().outgoing.backlog().is_some() {
         places[0].events |= libc::POLLOUT;
     }
-    if eventfds::falls_asleep(slot) {
-        eventfds::wakes_up(slot);
+    if eventfds::begin_sleep(slot) {
+        eventfds::end_sleep(slot);
         return Ok(false);
     }
     let errno = real::errno();
     // SAFETY: two places.
     let ready = unsafe { real::poll(places.as_mut_ptr(), 2, most) };
-    eventfds::wakes_up(slot);
+    eventfds::end_sleep(slot);
     match ready {
         0 => Err(Errno(libc::EAGAIN)),
         1.. => Ok(places[0].revents != 0),
@@ -158,25 +160,25 @@ fn wait(slot: &Slot, most: c_int) -> Result<bool, Errno> {
     }
 }
 
-fn step(
+fn attempt(
     slot: &Slot,
     into: &Buffers,
     skipped: usize,
     flags: c_int,
     asks_kernel: bool,
-    place: &mut Place,
-) -> Step {
-    let step = receiver_lock::while_receiving(slot, || match slot.any_descriptor() {
-        None => Step::Failed(Errno(libc::EBADF)),
+    place: &mut ReadPosition,
+) -> ReceiveAttempt {
+    let attempt = receiver_lock::while_receiving(slot, || match slot.any_descriptor() {
+        None => ReceiveAttempt::Failed(Errno(libc::EBADF)),
         Some(fd) => match locked(fd, slot, into, skipped, flags, asks_kernel, place) {
-            Ok(step) => step,
+            Ok(attempt) => attempt,
             Err(Corrupt) => {
                 downgrade::reset(fd);
-                Step::Failed(Errno(libc::ECONNRESET))
+                ReceiveAttempt::Failed(Errno(libc::ECONNRESET))
             }
         },
     });
-    step.unwrap_or(Step::Nothing)
+    attempt.unwrap_or(ReceiveAttempt::Nothing)
 }
 
 fn locked(
@@ -186,39 +188,39 @@ fn locked(
     skipped: usize,
     flags: c_int,
     asks_kernel: bool,
-    place: &mut Place,
-) -> Result<Step, Corrupt> {
-    let incoming = slot.parts().incoming;
+    place: &mut ReadPosition,
+) -> Result<ReceiveAttempt, Corrupt> {
+    let incoming = slot.mapping().incoming;
     loop {
         let capacity = incoming.capacity();
         let source = incoming.source(capacity)?;
         if place.is_passed(incoming) {
-            return Ok(Step::Passed);
+            return Ok(ReceiveAttempt::Passed);
         }
         match source {
             Source::Ring { from, length } => {
                 let room = (into.length() - skipped) as u64;
-                let ring = slot.ring(Way::Incoming, capacity).ok_or(Corrupt)?;
-                let ring = pieces(ring, capacity, from, length.min(room));
+                let ring = slot.ring(DirectionIndex::Incoming, capacity).ok_or(Corrupt)?;
+                let ring = ring_iovecs(ring, capacity, from, length.min(room));
                 let seen = from.wrapping_add(length);
-                if let Some(step) =
+                if let Some(attempt) =
                     from_ring(slot, into, skipped, flags, (from, seen), &ring, place)
                 {
-                    return Ok(step);
+                    return Ok(attempt);
                 }
             }
             Source::Empty if !asks_kernel => {
-                slot.received.tell();
-                return Ok(Step::Empty);
+                slot.received.flush();
+                return Ok(ReceiveAttempt::Empty);
             }
             Source::Empty => {
-                if let Some(step) = at_the_end(fd, slot)? {
-                    return Ok(step);
+                if let Some(attempt) = at_the_end(fd, slot)? {
+                    return Ok(attempt);
                 }
             }
             Source::Tcp(_) => {
-                if let Some(step) = from_tcp(fd, slot, into, skipped, flags, place)? {
-                    return Ok(step);
+                if let Some(attempt) = from_tcp(fd, slot, into, skipped, flags, place)? {
+                    return Ok(attempt);
                 }
             }
         }
@@ -233,9 +235,9 @@ fn from_ring(
     flags: c_int,
     (from, seen): (u64, u64),
     ring: &[iovec; 2],
-    place: &mut Place,
-) -> Option<Step> {
-    let incoming = slot.parts().incoming;
+    place: &mut ReadPosition,
+) -> Option<ReceiveAttempt> {
+    let incoming = slot.mapping().incoming;
     let before = incoming.position();
     let length = ring[0].iov_len + ring[1].iov_len;
     let got = if flags & libc::MSG_TRUNC != 0 {
@@ -245,7 +247,7 @@ fn from_ring(
     };
     let got = match got {
         Ok(got) => got,
-        Err(error) => return Some(Step::Failed(error)),
+        Err(error) => return Some(ReceiveAttempt::Failed(error)),
     };
     if flags & libc::MSG_PEEK == 0 {
         if !incoming.consume(from, got as u64) {
@@ -254,17 +256,17 @@ fn from_ring(
         place.position = before.wrapping_add(got as u64);
         slot.received.add(got as u64);
         wake_sender(incoming);
-        eventfds::rests(slot, seen);
-    } else if incoming.taken() != from {
+        eventfds::after_read(slot, seen);
+    } else if incoming.tail() != from {
         // The sender may have written others in their place.
         return None;
     }
-    Some(Step::Got(got))
+    Some(ReceiveAttempt::Got(got))
 }
 
 /// The sender sleeps until at least half of the ring is free.
 fn wake_sender(incoming: &Direction) {
-    let full = incoming.full();
+    let full = incoming.full_futex();
     if full.load(Relaxed) != 0
         && incoming.unread() <= incoming.capacity() / 2
         && full.swap(0, Relaxed) != 0
@@ -274,8 +276,8 @@ fn wake_sender(incoming: &Direction) {
 }
 
 /// What the kernel says while the ring is empty; `None` if it is not any more.
-fn at_the_end(fd: c_int, slot: &Slot) -> Result<Option<Step>, Corrupt> {
-    let incoming = slot.parts().incoming;
+fn at_the_end(fd: c_int, slot: &Slot) -> Result<Option<ReceiveAttempt>, Corrupt> {
+    let incoming = slot.mapping().incoming;
     let capacity = incoming.capacity();
     let followed = incoming.followed();
     let seen = kernel::peek(fd);
@@ -290,25 +292,27 @@ fn at_the_end(fd: c_int, slot: &Slot) -> Result<Option<Step>, Corrupt> {
         return Ok(None);
     }
     match seen {
-        Err(Errno(libc::EAGAIN)) => Ok(eventfds::is_settled(slot)?.then_some(Step::Nothing)),
+        Err(Errno(libc::EAGAIN)) => {
+            Ok(eventfds::is_settled(slot)?.then_some(ReceiveAttempt::Nothing))
+        }
         Ok(0) => Ok(Some(end(slot))),
         // Bytes of TCP's that belong nowhere: a system call that was not seen.
         Ok(_) => Err(Corrupt),
         Err(error) => {
             slot.error.store(0, Relaxed);
-            Ok(Some(Step::Failed(error)))
+            Ok(Some(ReceiveAttempt::Failed(error)))
         }
     }
 }
 
 /// Bytes that can be read (FIONREAD): of TCP and of the ring, if the stream changes between them.
 pub fn waiting(fd: c_int, slot: &Slot) -> Result<u64, Errno> {
-    let incoming = slot.parts().incoming;
+    let incoming = slot.mapping().incoming;
     let look = || {
         let capacity = incoming.capacity();
         let source = incoming.source(capacity);
         let changes = incoming.changes_since(incoming.followed());
-        let cut = cut::behind_tcp(fd, slot).map_or(0, |cut| cut.length);
+        let cut = undelivered::behind_tcp(fd, slot).map_or(0, |cut| cut.length);
         (source, changes, incoming.unread().min(capacity), cut)
     };
     let Some((source, changes, in_ring, cut)) = receiver_lock::while_receiving(slot, look) else {

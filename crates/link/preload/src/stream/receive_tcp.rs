@@ -3,8 +3,8 @@
 
 use crate::links::slots::Slot;
 use crate::stream::buffers::Buffers;
-use crate::stream::step::{Place, Step};
-use crate::stream::{cut, downgrade, eventfds};
+use crate::stream::receive_attempt::{ReadPosition, ReceiveAttempt};
+use crate::stream::{downgrade, eventfds, undelivered};
 use crate::{kernel, state};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
@@ -21,9 +21,9 @@ fn read_tcp(
     into: &Buffers,
     skipped: usize,
     flags: c_int,
-    place: &mut Place,
+    place: &mut ReadPosition,
 ) -> Result<Option<Read>, Corrupt> {
-    let incoming = slot.parts().incoming;
+    let incoming = slot.mapping().incoming;
     let capacity = incoming.capacity();
     incoming.begin_read();
     let most = match incoming.source(capacity) {
@@ -55,9 +55,9 @@ pub fn from_tcp(
     into: &Buffers,
     skipped: usize,
     flags: c_int,
-    place: &mut Place,
-) -> Result<Option<Step>, Corrupt> {
-    let incoming = slot.parts().incoming;
+    place: &mut ReadPosition,
+) -> Result<Option<ReceiveAttempt>, Corrupt> {
+    let incoming = slot.mapping().incoming;
     let capacity = incoming.capacity();
     let mut read = || read_tcp(fd, slot, into, skipped, flags, place);
     // A signal handler that reads between the look at the changes and the call would let the call
@@ -70,8 +70,8 @@ pub fn from_tcp(
             if !matches!(incoming.source(capacity)?, Source::Tcp(_)) {
                 return Ok(None);
             }
-            match cut::read(slot, into, skipped, flags, place)? {
-                Some(step) => step,
+            match undelivered::read(slot, into, skipped, flags, place)? {
+                Some(attempt) => attempt,
                 None => end(slot),
             }
         }
@@ -83,41 +83,41 @@ pub fn from_tcp(
             if eventfds::is_armed(slot) && eventfds::has_number(slot) {
                 eventfds::settle(slot)?;
             }
-            Step::Got(got)
+            ReceiveAttempt::Got(got)
         }
         Err(Errno(libc::EAGAIN)) => {
             if !matches!(incoming.source(capacity)?, Source::Tcp(_)) || !eventfds::is_settled(slot)?
             {
                 return Ok(None);
             }
-            Step::Nothing
+            ReceiveAttempt::Nothing
         }
         Err(error) => {
             if matches!(incoming.source(capacity)?, Source::Ring { .. }) {
                 slot.error.store(error.0, Relaxed);
                 return Ok(None);
             }
-            match cut::read(slot, into, skipped, flags, place)? {
-                Some(step) => {
+            match undelivered::read(slot, into, skipped, flags, place)? {
+                Some(attempt) => {
                     slot.error.store(error.0, Relaxed);
-                    step
+                    attempt
                 }
-                None => Step::Failed(error),
+                None => ReceiveAttempt::Failed(error),
             }
         }
     }))
 }
 
 /// The end of the stream, or the error that it ended with.
-pub fn end(slot: &Slot) -> Step {
+pub fn end(slot: &Slot) -> ReceiveAttempt {
     slot.sends_tcp.store(Reason::OtherClosed as u32, Relaxed);
-    let incoming = slot.parts().incoming;
-    let is_cut = slot.is_deaf.load(Relaxed) == 0
+    let incoming = slot.mapping().incoming;
+    let is_cut = slot.is_read_shut.load(Relaxed) == 0
         && slot.is_given_up.load(Relaxed) != 0
         && incoming.has_backlog();
     match slot.error.swap(0, Relaxed) {
-        0 if is_cut => Step::Failed(Errno(libc::ECONNRESET)),
-        0 => Step::End,
-        error => Step::Failed(Errno(error)),
+        0 if is_cut => ReceiveAttempt::Failed(Errno(libc::ECONNRESET)),
+        0 => ReceiveAttempt::End,
+        error => ReceiveAttempt::Failed(Errno(error)),
     }
 }

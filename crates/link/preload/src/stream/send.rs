@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sending on a linked connection.
 
-use crate::links::slots::{self, Slot, Way, pieces};
+use crate::links::slots::{self, DirectionIndex, Slot, ring_iovecs};
 use crate::links::{memory_limit, receiver_lock, sender_lock};
 use crate::state::lock;
-use crate::stream::downgrade::{self, Unread, sends_tcp, sends_tcp_because};
+use crate::stream::downgrade::{self, Unread, sends_tcp, tcp_reason};
 use crate::stream::downgrade::{to_tcp, try_serve, uninterrupted};
-use crate::stream::source::Source;
+use crate::stream::send_source::SendSource;
 use crate::{kernel, state};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -42,11 +42,11 @@ enum Next {
 /// As sendmsg does; `rest` sends what does not go through the ring, behind this number of bytes.
 pub fn send(
     slot: &Slot,
-    from: &impl Source,
+    from: &impl SendSource,
     flags: c_int,
     rest: &dyn Fn(c_int, usize) -> ssize_t,
 ) -> ssize_t {
-    let outgoing = slot.parts().outgoing;
+    let outgoing = slot.mapping().outgoing;
     let returns = |fd| flags & libc::MSG_DONTWAIT != 0 || slot.is_nonblocking(fd);
     let mut done = 0;
     let mut fd;
@@ -119,15 +119,15 @@ pub fn send(
 /// Waits until a full ring has room, or is empty if it can grow then: while the receiver reads, and
 /// no longer than a moment after it last did.
 fn await_room(slot: &Slot, returns: bool) -> bool {
-    let parts = slot.parts();
-    let outgoing = parts.outgoing;
-    let full = outgoing.full();
+    let mapping = slot.mapping();
+    let outgoing = mapping.outgoing;
+    let full = outgoing.full_futex();
     let grows = outgoing.can_grow() && memory_limit::has_room(3 * outgoing.capacity());
     loop {
-        let tail = outgoing.taken();
-        let moved = || outgoing.taken() != tail;
+        let tail = outgoing.tail();
+        let moved = || outgoing.tail() != tail;
         let has_room = || if grows { outgoing.unread() == 0 } else { moved() };
-        if slot.room_spin.wait(outgoing, parts.incoming, &has_room) {
+        if slot.room_spin.wait(outgoing, mapping.incoming, &has_room) {
             return true;
         }
         if returns {
@@ -178,7 +178,7 @@ fn broken_pipe(flags: c_int) -> ssize_t {
 
 /// Makes a call that writes to TCP by itself, and returns how much.
 pub fn through_kernel(slot: &Slot, flags: c_int, call: &dyn Fn() -> ssize_t) -> ssize_t {
-    let outgoing = slot.parts().outgoing;
+    let outgoing = slot.mapping().outgoing;
     let reason = if flags & libc::MSG_OOB != 0 { Reason::Urgent } else { Reason::Call };
     loop {
         if slot.ends.load(Relaxed) == slots::ENDS {
@@ -226,7 +226,7 @@ fn failed(fd: c_int) -> Next {
 /// Lets the stream be in the ring or at TCP. Returns what to do in place of `to_ring`. A signal handler
 /// that has interrupted a call which sends takes it back to TCP at most: that call finds it there.
 fn choose_way(fd: c_int, slot: &Slot, is_interrupting: bool) -> Result<Option<Next>, Corrupt> {
-    let outgoing = slot.parts().outgoing;
+    let outgoing = slot.mapping().outgoing;
     if fd < 0 {
         return Ok(Some(Next::Failed(Errno(libc::EBADF))));
     }
@@ -235,11 +235,11 @@ fn choose_way(fd: c_int, slot: &Slot, is_interrupting: bool) -> Result<Option<Ne
     }
     try_serve(fd, slot)?;
     let obstacle = if sends_tcp(slot) {
-        Some(sends_tcp_because(slot))
-    } else if !slot.memory.is_there(outgoing.head(), outgoing.capacity()) {
+        Some(tcp_reason(slot))
+    } else if !slot.memory.try_charge(outgoing.head(), outgoing.capacity()) {
         Some(Reason::Limit)
     } else {
-        (is_interrupting && slot.copying.is_under_way()).then_some(Reason::Handler)
+        (is_interrupting && slot.ring_copy.is_in_progress()).then_some(Reason::Handler)
     };
     if let Some(reason) = obstacle {
         to_tcp(fd, slot, Unread::TakenBack, reason)?;
@@ -260,16 +260,16 @@ fn choose_way(fd: c_int, slot: &Slot, is_interrupting: bool) -> Result<Option<Ne
     Ok(None)
 }
 
-fn to_ring(fd: c_int, slot: &Slot, from: &impl Source, done: usize) -> Result<Next, Corrupt> {
-    let outgoing = slot.parts().outgoing;
+fn to_ring(fd: c_int, slot: &Slot, from: &impl SendSource, done: usize) -> Result<Next, Corrupt> {
+    let outgoing = slot.mapping().outgoing;
     loop {
         if outgoing.mode() == Mode::Tcp {
             let is_ready = outgoing.backlog().is_none() && outgoing.begin_write();
             return Ok(if is_ready { Next::Kernel } else { Next::Wait });
         }
-        slot.copying.begin();
+        slot.ring_copy.begin();
         let next = copy(slot, from, done);
-        slot.copying.end();
+        slot.ring_copy.end();
         if let Some(next) = next? {
             if let Next::Sent(copied @ 1..) = next {
                 wake(fd, slot);
@@ -282,8 +282,8 @@ fn to_ring(fd: c_int, slot: &Slot, from: &impl Source, done: usize) -> Result<Ne
 }
 
 /// Copies to the ring; `None` if a signal handler has sent meanwhile.
-fn copy(slot: &Slot, from: &impl Source, done: usize) -> Result<Option<Next>, Corrupt> {
-    let outgoing = slot.parts().outgoing;
+fn copy(slot: &Slot, from: &impl SendSource, done: usize) -> Result<Option<Next>, Corrupt> {
+    let outgoing = slot.mapping().outgoing;
     if outgoing.mode() == Mode::Tcp {
         return Ok(None);
     }
@@ -294,22 +294,22 @@ fn copy(slot: &Slot, from: &impl Source, done: usize) -> Result<Option<Next>, Co
         return Ok(Some(Next::Full));
     }
     let length = room.min((from.length() - done) as u64).min(CHUNK);
-    let length = slot.memory.part(head, length, capacity);
+    let length = slot.memory.try_charge_part(head, length, capacity);
     if length == 0 && from.length() > done {
         return Ok(Some(Next::Full));
     }
-    let ring = slot.ring(Way::Outgoing, capacity).ok_or(Corrupt)?;
-    let ring = pieces(ring, capacity, head, length);
+    let ring = slot.ring(DirectionIndex::Outgoing, capacity).ok_or(Corrupt)?;
+    let ring = ring_iovecs(ring, capacity, head, length);
     let copied = match from.read(done, &ring) {
         Ok(0) => return Ok(Some(Next::Sent(0))),
         Ok(copied) => copied,
         Err(error) => return Ok(Some(Next::Failed(error))),
     };
-    if slot.copying.voided_at().is_some() || !outgoing.publish(head, copied as u64) {
+    if slot.ring_copy.invalidated_at().is_some() || !outgoing.publish(head, copied as u64) {
         return Ok(None);
     }
     // In between: the receiver does not read them.
-    if slot.copying.voided_at() == Some(head) {
+    if slot.ring_copy.invalidated_at() == Some(head) {
         outgoing.unpublish(head, copied as u64);
         return Ok(None);
     }
@@ -317,13 +317,13 @@ fn copy(slot: &Slot, from: &impl Source, done: usize) -> Result<Option<Next>, Co
 }
 
 fn wake(fd: c_int, slot: &Slot) {
-    let outgoing = slot.parts().outgoing;
-    if outgoing.bell().ring() {
-        slot.ring_other();
+    let outgoing = slot.mapping().outgoing;
+    if outgoing.doorbell().ring() {
+        slot.wake_other();
         state::count(Counter::Wakes, 1);
         return;
     }
-    let tail = outgoing.taken();
+    let tail = outgoing.tail();
     if slot.seen_tail.load(Relaxed) != tail {
         slot.seen_tail.store(tail, Relaxed);
         slot.unread_sends.store(0, Relaxed);
@@ -336,9 +336,11 @@ fn wake(fd: c_int, slot: &Slot) {
 }
 
 fn grow(slot: &Slot) {
-    let outgoing = slot.parts().outgoing;
+    let outgoing = slot.mapping().outgoing;
     let capacity = outgoing.capacity();
-    if !outgoing.can_grow() || slots::are_many() || slot.ring(Way::Outgoing, capacity * 4).is_none()
+    if !outgoing.can_grow()
+        || slots::must_stay_small()
+        || slot.ring(DirectionIndex::Outgoing, capacity * 4).is_none()
     {
         return;
     }
@@ -348,16 +350,17 @@ fn grow(slot: &Slot) {
 }
 
 fn grow_empty(slot: &Slot, capacity: u64) -> bool {
-    let outgoing = slot.parts().outgoing;
+    let outgoing = slot.mapping().outgoing;
     let Some(held) = receiver_lock::try_take_to_send(slot) else { return false };
-    let has_grown = outgoing.unread() == 0 && slot.memory.fill(4 * capacity) && outgoing.grow();
+    let has_grown =
+        outgoing.unread() == 0 && slot.memory.try_charge_all(4 * capacity) && outgoing.grow();
     lock::release(outgoing.receiver_lock(), held);
     has_grown
 }
 
 /// Whether a message goes to the ring, and finds room there.
 pub fn has_room(slot: &Slot) -> bool {
-    let outgoing = slot.parts().outgoing;
+    let outgoing = slot.mapping().outgoing;
     let by_ring = !sends_tcp(slot)
         && outgoing.backlog().is_none()
         && outgoing.mode() == Mode::Ring

@@ -119,7 +119,7 @@ impl Direction {
 
     /// Where the stream of a sender that was killed with a backlog continues in the ring, and for how
     /// many bytes, behind TCP's last byte. The receiver has not read the last `waiting` bytes of TCP's.
-    pub fn cut(&self, waiting: u64, capacity: u64) -> Result<Option<(u64, u64)>, Corrupt> {
+    pub fn undelivered(&self, waiting: u64, capacity: u64) -> Result<Option<(u64, u64)>, Corrupt> {
         let length = self.sent.backlog.load(Acquire);
         // In the ring, the receiver has read all bytes: the sender was killed before it took them.
         if length == 0 || !self.followed().is_multiple_of(2) {
@@ -134,7 +134,7 @@ impl Direction {
 
     /// Whether the sender has sent or changed something that was not read or followed. Asks for no
     /// lock: another thread may read it first.
-    pub fn has_news(&self) -> bool {
+    pub fn has_updates(&self) -> bool {
         self.sent.head.load(Acquire) != self.received.tail.load(Relaxed)
             || self.changes_since(self.followed()) > 0
     }
@@ -165,7 +165,7 @@ impl Direction {
         self.sent.head.load(Relaxed).wrapping_sub(self.received.tail.load(Relaxed))
     }
 
-    /// Threads that sleep until the bell is rung: before it is armed for them, and after.
+    /// Threads that sleep until the doorbell is rung: before it is armed for them, and after.
     pub fn sleepers(&self) -> &AtomicU32 {
         &self.receiver.sleepers
     }

@@ -75,7 +75,7 @@ impl Direction {
 
     /// Takes back what the receiver has not read: it is the backlog, which the sender then writes to
     /// TCP. From the last byte that was read on the stream is TCP's. If the sender is killed, the
-    /// receiver finds the bytes either in the ring, or by `cut`. Asks for both locks, and
+    /// receiver finds the bytes either in the ring, or by `undelivered`. Asks for both locks, and
     /// `can_downgrade`.
     pub fn take_back(&self, capacity: u64) -> Result<(), Corrupt> {
         let head = self.sent.head.load(Relaxed);
@@ -108,7 +108,7 @@ impl Direction {
     }
 
     /// From here on the kernel resets the connection if the sender is killed with a backlog.
-    pub fn guarded(&self) {
+    pub fn set_guarded(&self) {
         self.sent.is_guarded.store(1, Release);
     }
 
@@ -140,9 +140,9 @@ impl Direction {
         let _ = self.sent.head.compare_exchange(to, from, Release, Relaxed);
     }
 
-    /// The receiver's bell.
-    pub fn bell(&self) -> &Bell {
-        &self.received.bell
+    /// The receiver's doorbell.
+    pub fn doorbell(&self) -> &Doorbell {
+        &self.received.doorbell
     }
 
     /// Whether the receiver wants TCP for good.
@@ -151,24 +151,24 @@ impl Direction {
     }
 
     /// Bytes of the ring that the receiver has read, as it says.
-    pub fn taken(&self) -> u64 {
+    pub fn tail(&self) -> u64 {
         self.received.tail.load(Relaxed)
     }
 
     /// The futex on which the sender sleeps until the ring has room: it is 1 then.
-    pub fn full(&self) -> &AtomicU32 {
+    pub fn full_futex(&self) -> &AtomicU32 {
         &self.sent.is_full
     }
 
     /// On which CPU the sender waits, before it does.
-    pub fn waits_on(&self, cpu: u32) {
+    pub fn set_cpu(&self, cpu: u32) {
         if self.sent.cpu.load(Relaxed) != cpu + 1 {
             self.sent.cpu.store(cpu + 1, Relaxed);
         }
     }
 
     /// Whether the sender last waited on this CPU: it cannot run while the caller does.
-    pub fn is_on(&self, cpu: u32) -> bool {
+    pub fn was_last_on(&self, cpu: u32) -> bool {
         self.sent.cpu.load(Relaxed) == cpu + 1
     }
 

@@ -7,7 +7,7 @@ use std::mem::offset_of;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use tare_command::said;
+use tare_command::SegmentError;
 use tare_log_segment::layout::{
     KIND, MOST_RINGS, Process, RingHead, VERSION, checked_ring_words, ring_at,
 };
@@ -27,8 +27,8 @@ pub fn copy(path: &Path, source: &File) -> Result<(OwnedFd, u32), String> {
     let (mut words, mut used) = ([0; 8], [0; 4]);
     source.read_exact_at(&mut words, offset_of!(Process, ring_words) as u64).map_err(cut_off)?;
     source.read_exact_at(&mut used, offset_of!(Process, rings_used) as u64).map_err(cut_off)?;
-    let (ring_words, size) =
-        checked(&Header::read(&header), u64::from_le_bytes(words)).map_err(said)?;
+    let (ring_words, size) = checked(&Header::read(&header), u64::from_le_bytes(words))
+        .map_err(|refusal| SegmentError::Refused(refusal).to_string())?;
     let copy = memory(size).map_err(|error| error.to_string())?;
     let used = u32::from_le_bytes(used) as usize;
     move_all(source, &copy, ring_words, used.min(MOST_RINGS)).map_err(|error| error.to_string())?;
