@@ -2,6 +2,7 @@
 """What the environment `pods-across-nodes` asks a cluster for, and how its answers are read."""
 
 import os
+import signal
 import subprocess
 import sys
 import tarfile
@@ -21,7 +22,8 @@ from tare.lab.doctor import kubernetes
 from tare.lab.environments import pods_across_nodes
 from tare.lab.environments.cluster import client, files
 from tare.lab.environments.cluster.manifest import RUN, ClusterPod, manifest, proxy
-from tare.lab.environments.cluster.status import counters, status, why_not_listening
+from tare.lab.environments.cluster.reader import Reader
+from tare.lab.environments.cluster.status import READ, counters, status, why_not_listening
 from tare.lab.environments.launch import RunError
 from tare.lab.environments.pods_across_nodes import PodsAcrossNodes
 from tare.lab.recommendations.observations import RunObservations
@@ -255,6 +257,26 @@ def test_a_listening_program_is_found_by_the_script_that_runs_in_pods() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         found = subprocess.check_output(["sh", "-c", LISTENERS], text=True)
         assert "loopback" in str(why_not_listening(found, server.getsockname()[1]))
+
+
+def test_one_shell_reads_again_and_another_does_after_its_end() -> None:
+    reader = Reader([], 'echo "cpu.stat usage_usec $$"')
+    first = reader.read()
+    assert reader.read() == first
+    (number,) = counters(first).values()
+    os.kill(number // 1000, signal.SIGKILL)
+    assert reader.read() != first
+    assert reader.close() == ""
+    assert reader.read() != first
+    reader.close()
+
+
+def test_a_shell_that_cannot_start_is_the_reason_in_one_line() -> None:
+    with pytest.raises(RunError, match=r"^/nowhere/kubectl: No such file"):
+        Reader(["/nowhere/kubectl"], READ).read()
+    words = ["sh", "-c", "echo 'error: no such pod' >&2; exit 1"]
+    with pytest.raises(RunError, match=r"^control groups of a pod: no such pod$"):
+        Reader(words, READ).read()
 
 
 @pytest.mark.parametrize("pieces", [1, 3, 1000])

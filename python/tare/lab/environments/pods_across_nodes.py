@@ -29,6 +29,7 @@ from tare.lab.environments.cluster.kubectl import (
     to_keep,
 )
 from tare.lab.environments.cluster.manifest import ClusterPod
+from tare.lab.environments.cluster.reader import Reader
 from tare.lab.environments.cluster.status import (
     LISTENERS,
     READ,
@@ -95,6 +96,8 @@ class PodsAcrossNodes(OwnPorts, Environment):
         """By the kind of pod."""
         self._of_load: Path | None = None
         """The folder of the load generator, which is in its own pod."""
+        self._readers: dict[tuple[str, str], Reader] = {}
+        """By the kind of pod and the container."""
         self._addresses: Mapping[str, str] = {}
         self._record: Record | None = None
         self._keeper: Process | None = None
@@ -230,6 +233,8 @@ class PodsAcrossNodes(OwnPorts, Environment):
 
     def stop(self) -> None:
         self._addresses = {}
+        while self._readers:
+            self._readers.popitem()[1].close()
         if self._record is not None:
             output(self._record.removal, named=["remove", self.run])
             self._record = None
@@ -295,8 +300,11 @@ class PodsAcrossNodes(OwnPorts, Environment):
         """The sums of what the control groups of containers count."""
         found: dict[str, int] = {}
         for container in containers:
-            words = [*self._exec(kind, container), "sh", "-c", READ]
-            for name, value in counters(printed(words, named=["control group"])).items():
+            reader = self._readers.get((kind, container))
+            if reader is None:
+                reader = Reader(self._exec(kind, container, stdin=True), READ)
+                self._readers[kind, container] = reader
+            for name, value in counters(reader.read()).items():
                 found[name] = found.get(name, 0) + value
         return found
 
@@ -364,7 +372,10 @@ class PodsAcrossNodes(OwnPorts, Environment):
         asked = [*self._kubectl, "get", "pod", *self._pods.values(), "--output=json"]
         while True:
             listed = printed(asked)
-            found = status(json.loads(listed)["items"])
+            try:
+                found = status(json.loads(listed)["items"])
+            except (ValueError, KeyError) as error:
+                raise RunError(f"kubectl: its list of pods cannot be read: {error}") from error
             if not found.waits_for:
                 self.manifest().write_text(listed, encoding="utf-8")
                 return found.addresses

@@ -68,10 +68,13 @@ def resolved(settings: Any) -> list[str]:
     user chooses others later. Raises RunError with kubectl's complaint."""
     context = settings.context
     config = [*kubectl(context, None), "config", "view", "--output=json"]
-    found = json.loads(printed(config, QUESTION_S))
-    # In a pod of the cluster itself, kubectl has no contexts.
-    context = context or found.get("current-context") or None
-    known = {each["name"]: each.get("context") or {} for each in found.get("contexts") or ()}
+    try:
+        found = json.loads(printed(config, QUESTION_S))
+        # In a pod of the cluster itself, kubectl has no contexts.
+        context = context or found.get("current-context") or None
+        known = {each["name"]: each.get("context") or {} for each in found.get("contexts") or ()}
+    except (ValueError, KeyError, AttributeError) as error:
+        raise RunError(f"kubectl: its configuration cannot be read: {error}") from error
     return kubectl(context, settings.namespace or known.get(context, {}).get("namespace"))
 
 
