@@ -151,7 +151,11 @@ MASTER = '{"taints": [{"key": "node-role.kubernetes.io/control-plane", "effect":
         ("echo no JSON", {}, "cannot be read"),
         ('[ "$2" != can-i ] || exit 1\n[ "$1" != auth ] || exit 1\n'
          + NODES.format(f'{NODE.format("a", "{}", "True")}, {NODE.format("b", "{}", "True")}'), {},
-         "the right to create pods"),
+         "the right to create pods in"),
+        ('[ "$6" != --subresource=exec ] || exit 1\n'
+         '[ "$1" != auth ] || exit 0\n'
+         + NODES.format(f'{NODE.format("a", "{}", "True")}, {NODE.format("b", "{}", "True")}'), {},
+         "the right to create pods/exec in"),
     ],
 )  # fmt: skip
 def test_what_is_missing_is_one_line(

@@ -17,7 +17,8 @@ def kubernetes() -> Found:
     try:
         known = nodes(kubectl(None, None))
     except RunError as error:
-        return Found("no", f"{program} reaches no cluster: {error}", {"path": program, "nodes": []})
+        why = str(error).removeprefix("kubectl: ")
+        return Found("no", f"{program} reaches no cluster: {why}", {"path": program, "nodes": []})
     ready = sorted(name for name, takes_pods in known.items() if takes_pods)
     details = {"path": program, "nodes": ready}
     if len(ready) < _NEEDED:

@@ -29,7 +29,7 @@ from tare.lab.environments.cluster.kubectl import (
     to_keep,
 )
 from tare.lab.environments.cluster.manifest import ClusterPod
-from tare.lab.environments.cluster.reader import Reader
+from tare.lab.environments.cluster.reader import ContainerWatch, Reader
 from tare.lab.environments.cluster.status import (
     LISTENERS,
     READ,
@@ -41,7 +41,6 @@ from tare.lab.environments.environment import LOAD, Answer, Attempt, Environment
 from tare.lab.environments.host import output
 from tare.lab.environments.launch import RunError
 from tare.lab.environments.ports import OwnPorts
-from tare.lab.machine.saturation import Saturation
 from tare.lab.processes.logs import last_lines
 from tare.lab.processes.processes import Family, Process, Processes, find
 from tare.native import native
@@ -211,10 +210,10 @@ class PodsAcrossNodes(OwnPorts, Environment):
             why = complaint(done.stderr)
         return f"{attempt.named}: {why or 'no response'}"
 
-    def watch(self, _pids: Sequence[int]) -> "ContainerWatch":
+    def watch(self, _pids: Sequence[int]) -> ContainerWatch:
         return ContainerWatch(lambda: self._counters(manifests.SERVICE, self._of_service()))
 
-    def watch_generator(self) -> "ContainerWatch":
+    def watch_generator(self) -> ContainerWatch:
         return ContainerWatch(lambda: self._counters(manifests.LOAD, [manifests.LOAD]))
 
     def manifest(self) -> Path:
@@ -386,22 +385,3 @@ class PodsAcrossNodes(OwnPorts, Environment):
             if age > limit_s:
                 raise RunError(f"the pods did not start in {limit_s} s: {found.waits_for}")
             self.processes.wait(LOOK_S)
-
-
-class ContainerWatch:
-    """What the kernel of another machine held containers back by, from now on."""
-
-    def __init__(self, read: Callable[[], Mapping[str, int]]) -> None:
-        self._read = read
-        self._before = self._now()
-
-    def look(self, _pids: Sequence[int]) -> None:
-        """No process of theirs is on this host."""
-
-    def saturation(self) -> Saturation:
-        """What happened to them up to now."""
-        return self._now() - self._before
-
-    def _now(self) -> Saturation:
-        found = {name: value for name, value in self._read().items() if name != "cpu_time"}
-        return Saturation(time.time_ns(), 0, found)

@@ -107,7 +107,10 @@ def _takes_pods(node: Mapping[str, Any]) -> bool:
 def may_not(words: Sequence[str]) -> str | None:
     """What this user may not do in the namespace, of all that an environment needs."""
     for verb, resource in (("create", "pods"), ("create", "pods/exec"), ("delete", "pods")):
-        asked = [*words, "auth", "can-i", verb, resource, f"--request-timeout={QUESTION_S}s"]
+        # After a slash, kubectl expects the name of an object.
+        kind, _, part = resource.partition("/")
+        asked = [*words, "auth", "can-i", verb, kind, f"--request-timeout={QUESTION_S}s"]
+        asked += [f"--subresource={part}"] if part else []
         try:
             printed(asked, QUESTION_S + 1)
         except RunError:  # it prints "no", and the exit code is 1

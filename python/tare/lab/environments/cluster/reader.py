@@ -5,11 +5,13 @@ container milliseconds of CPU time, which would count as the service's."""
 import os
 import select
 import subprocess
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from tare.lab.environments.cluster.kubectl import complaint
 from tare.lab.environments.launch import RunError
+from tare.lab.machine.saturation import Saturation
 from tare.lab.processes.processes import variables_of
 
 LIMIT_S = 60
@@ -69,3 +71,22 @@ class Reader:
                 raise EOFError
             found += part
         return found.decode(errors="replace")
+
+
+class ContainerWatch:
+    """What the kernel of another machine held containers back by, from now on."""
+
+    def __init__(self, read: Callable[[], Mapping[str, int]]) -> None:
+        self._read = read
+        self._before = self._now()
+
+    def look(self, _pids: Sequence[int]) -> None:
+        """No process of theirs is on this host."""
+
+    def saturation(self) -> Saturation:
+        """What happened to them up to now."""
+        return self._now() - self._before
+
+    def _now(self) -> Saturation:
+        found = {name: value for name, value in self._read().items() if name != "cpu_time"}
+        return Saturation(time.time_ns(), 0, found)
