@@ -41,6 +41,19 @@ def may_run_guests() -> bool:
     return may_make_namespaces()
 
 
+@cache
+def may_use_cluster() -> bool:
+    """A user of kubectl may, if its cluster has two nodes that take pods."""
+    from tare.lab.environments.pods_across_nodes import PodsAcrossNodes
+    from tare.plan.schema.environments import PodsAcrossNodesEnvironment
+
+    try:
+        PodsAcrossNodes.check(PodsAcrossNodesEnvironment(type="pods-across-nodes", image="any"))
+    except ValueError:
+        return False
+    return True
+
+
 def end_rootless_podman(runtime: Path) -> None:
     """Ends the process with which podman keeps the namespace of a user in a runtime directory."""
     with suppress(FileNotFoundError):

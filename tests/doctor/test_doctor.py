@@ -19,8 +19,8 @@ KEYS = ["group", "name", "state", "found", "switches_off", "get", "details"]
 GROUPS = ["rights", "kernel", "environments", "time", "programs"]
 NAMES = [
     "root", "capabilities", "btf", "bpf programs", "perf events", "cgroups",
-    "network namespaces", "docker", "podman", "runc", "crun", "kvm", "user-mode linux",
-    "clock source", "invariant tsc", "no steal", "frequency control",
+    "network namespaces", "docker", "podman", "runc", "crun", "kubernetes", "kvm",
+    "user-mode linux", "clock source", "invariant tsc", "no steal", "frequency control",
     "native parts", "nginx", "haproxy", "envoy", "jdk", "build tools",
 ]  # fmt: skip
 

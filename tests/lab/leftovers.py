@@ -45,6 +45,14 @@ def of_images(pid: int) -> list[str]:
     return [*names, *of_containers(pid)]
 
 
+def of_cluster(pid: int) -> list[str]:
+    """Pods in the cluster of kubectl that a process made."""
+    selector = "--selector=app.kubernetes.io/managed-by=tare"
+    words = ["kubectl", "get", "pods", selector, "--output=name"]
+    names = subprocess.check_output(words, text=True).split()
+    return [name for name in names if name.startswith(f"pod/tare-{pid}-")]
+
+
 def of_pods(pid: int) -> list[str]:
     """In podman, among the mounts, and in the runtime directory."""
     filters = ["--filter", f"name=tare-pod-{pid}-"]

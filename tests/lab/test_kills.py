@@ -11,7 +11,7 @@ from tests.lab import leftovers
 from tests.lab.conftest import Experiment, family, held_in, kill_everything, none_left
 from tests.lab.root_files import image_of, make_root_of_services
 from tests.lab.test_interruption import kill_all_at_once
-from tests.rights import may_run_containers, may_run_guests, may_run_pods
+from tests.rights import may_run_containers, may_run_guests, may_run_pods, may_use_cluster
 from tests.waiting import wait_for
 
 PODMAN = pytest.mark.skipif(
@@ -56,6 +56,17 @@ KINDS = {
         leftovers.of_pods,
         (PODMAN, pytest.mark.integration),
         is_of_podman=True,
+    ),
+    "pods-across-nodes": Kind(
+        '{ type = "pods-across-nodes", image = "docker.io/library/nginx:1.27" }',
+        frozenset({"tare-"}),
+        leftovers.of_cluster,
+        (
+            pytest.mark.skipif(
+                not may_use_cluster(), reason="a cluster behind kubectl needs two nodes"
+            ),
+            pytest.mark.integration,
+        ),
     ),
     "vm": Kind(
         '{ type = "vm", machine = "uml" }',
@@ -110,7 +121,7 @@ def held(request: pytest.FixtureRequest, experiment: Experiment) -> Held:
     return Held(kind, held_in(experiment, f"environments = [{table}]"))
 
 
-@of_kinds("container", "image", "pod", "vm")
+@of_kinds("container", "image", "pod", "pods-across-nodes", "vm")
 def test_kill_9_of_tare_removes_its_environments(held: Held) -> None:
     process = held.process
     started = family(process)
@@ -125,7 +136,7 @@ def test_kill_9_of_tare_removes_its_environments(held: Held) -> None:
     wait_for(lambda: not held.left())
 
 
-@of_kinds("container", "pod")
+@of_kinds("container", "pod", "pods-across-nodes")
 def test_kill_9_of_tare_and_supervisor_at_once_leaves_no_process(held: Held) -> None:
     started = family(held.process)
     kill_all_at_once(held.process)
@@ -135,7 +146,7 @@ def test_kill_9_of_tare_and_supervisor_at_once_leaves_no_process(held: Held) -> 
     wait_for(lambda: not held.left())
 
 
-@of_kinds("container", "image", "pod", "vm")
+@of_kinds("container", "image", "pod", "pods-across-nodes", "vm")
 def test_clean_removes_environments_after_kill_9_of_everything(held: Held) -> None:
     everything = kill_everything(held.process)
     # Another `tare run` that starts now removes it, too, but for the files that podman keeps.

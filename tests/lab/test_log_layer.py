@@ -9,13 +9,15 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from tests.lab.conftest import Experiment
-from tests.rights import may_run_containers, may_run_guests, may_run_pods
+from tests.rights import may_run_containers, may_run_guests, may_run_pods, may_use_cluster
 
 from tare.native import native
 
 ROOT = Path(__file__).parents[2]
 PLAN = ROOT / "plans" / "log-busy.toml"
 EVENTS = 1000
+IMAGE = "docker.io/library/nginx:1.27"
+"""For a cluster: of a shell, tar and glibc."""
 
 
 @pytest.fixture
@@ -58,6 +60,7 @@ def counters(experiment: Experiment, condition: str) -> dict[tuple[str, str], in
         "host",
         "container",
         pytest.param("pod", marks=pytest.mark.integration),
+        pytest.param("pods-across-nodes", marks=pytest.mark.integration),
         pytest.param("uml", marks=pytest.mark.integration),
     ],
 )
@@ -68,8 +71,14 @@ def test_layers_say_what_they_cost_alone_and_together(busy: Experiment, environm
         pytest.skip("pods need root and the packages podman and runc")
     if environment == "uml" and not may_run_guests():
         pytest.skip("guests need root and the package user-mode-linux")
+    if environment == "pods-across-nodes" and not may_use_cluster():
+        pytest.skip("a cluster behind kubectl needs two nodes")
     text = busy.plan.read_text()
-    table = "{type = 'vm', machine = 'uml'}" if environment == "uml" else f"'{environment}'"
+    tables = {
+        "uml": "{type = 'vm', machine = 'uml'}",
+        "pods-across-nodes": f"{{type = 'pods-across-nodes', image = '{IMAGE}'}}",
+    }
+    table = tables.get(environment, f"'{environment}'")
     busy.plan.write_text(f"environments = [{table}]\n{text}")
     done = busy.measure(blocks=1)
     assert done.returncode == 0, done.stderr

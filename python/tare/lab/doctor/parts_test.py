@@ -47,5 +47,5 @@ def test_only_what_needs_the_missing_part_is_affected(
 
 def test_no_probe_names_an_environment_that_plans_do_not_have() -> None:
     words = [f"{probe.switches_off} {probe.get}" for probe in PROBES]
-    named = {name for text in words for name in re.findall(r"environments? (\w+)", text)}
+    named = {name for text in words for name in re.findall(r"environments? ([\w-]+)", text)}
     assert named <= ENVIRONMENTS.keys()

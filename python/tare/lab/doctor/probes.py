@@ -10,6 +10,7 @@ from tare.lab.doctor.events import perf_events
 from tare.lab.doctor.finding import Probe
 from tare.lab.doctor.frequency import frequency
 from tare.lab.doctor.jdks import jdks
+from tare.lab.doctor.kubernetes import kubernetes
 from tare.lab.doctor.kvm import kvm
 from tare.lab.doctor.namespaces import network_namespaces
 from tare.lab.doctor.parts import native_parts
@@ -71,6 +72,10 @@ PROBES = (
         "environments", "crun", crun,
         _CONTAINER,
         "apt-get install crun; it needs pure cgroup v1 or v2",
+    ),
+    Probe(
+        "environments", "kubernetes", kubernetes, "environment pods-across-nodes",
+        "kubectl, and a context with a cluster of two nodes",
     ),
     Probe(
         "environments", "kvm", kvm,

@@ -13,6 +13,7 @@ from tare.lab.environments.environment import Environment
 from tare.lab.environments.host import Host
 from tare.lab.environments.netns import Netns
 from tare.lab.environments.pod import Pod
+from tare.lab.environments.pods_across_nodes import PodsAcrossNodes
 from tare.lab.environments.vm import MACHINES, Vm
 from tare.lab.processes.processes import Processes
 from tare.plan import Plan, expected, refused
@@ -27,6 +28,7 @@ _TYPES: dict[str, type[Environment]] = {
     "netns": Netns,
     "container": Container,
     "pod": Pod,
+    "pods-across-nodes": PodsAcrossNodes,
     "vm": Vm,
     "container-in-vm": ContainerInVm,
 }

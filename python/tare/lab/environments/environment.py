@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every environment offers to the lab, wherever it runs a service."""
 
+import http.client
 import os
+import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from tare.lab.environments.launch import Proxy, RunError
+from tare.lab.machine import saturation
+from tare.lab.machine.saturation import Saturation
 from tare.lab.processes.processes import GRACE_S, Family, Process, Processes
 
 if TYPE_CHECKING:
@@ -44,6 +48,62 @@ LOAD = "load"
 """The name of the program that is the load generator."""
 
 
+class Watch(Protocol):
+    """Watches what the kernel holds some processes back by, from its creation."""
+
+    def look(self, pids: Sequence[int]) -> None:
+        """Is given the processes that this host sees now."""
+
+    def saturation(self) -> Saturation:
+        """What happened to them up to now."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A question to a service that may not be ready: by HTTP with a path, else by TCP."""
+
+    address: str
+    port: int
+    path: str | None = None
+    status: int = 200
+    """What is expected."""
+    limit_s: float = 1.0
+
+    @property
+    def endpoint(self) -> str:
+        """Address and port as text."""
+        return f"{self.address}:{self.port}"
+
+    @property
+    def named(self) -> str:
+        """What is asked, for a person."""
+        return self.endpoint if self.path is None else f"GET http://{self.endpoint}{self.path}"
+
+    def why_not(self) -> str | None:
+        """Asks from the network of this thread: why the service is not ready; None if it is."""
+        return self._tcp() if self.path is None else self._http(self.path)
+
+    def _http(self, path: str) -> str | None:
+        connection = http.client.HTTPConnection(self.address, self.port, timeout=self.limit_s)
+        try:
+            connection.request("GET", path)
+            found = connection.getresponse().status
+        except (OSError, http.client.HTTPException) as error:
+            return f"{self.named}: {error or type(error).__name__}"
+        finally:
+            connection.close()
+        if found == self.status:
+            return None
+        return f"GET {path}: status {found}, expected {self.status}"
+
+    def _tcp(self) -> str | None:
+        try:
+            socket.create_connection((self.address, self.port), self.limit_s).close()
+        except OSError as error:
+            return f"{self.named}: {error}"
+        return None
+
+
 class Environment(ABC):
     """Where a service of one run is, with its proxies and what is beside it.
 
@@ -71,6 +131,12 @@ class Environment(ABC):
     @abstractmethod
     def prepare(self) -> None:
         """Creates the place. Raises RunError or StartError if this fails."""
+
+    def announce(  # noqa: B027 (most environments need not know)
+        self, paths: Iterable[Path], read_only: Iterable[Path], proxies: int
+    ) -> None:
+        """Is given the folders that `copy_in` will get and the number of proxies of the service,
+        before its address is asked for."""
 
     @property
     @abstractmethod
@@ -124,9 +190,17 @@ class Environment(ABC):
     def family(self, process: Process) -> Family:
         """The processes of a program as this host sees them, and their CPU time."""
 
+    def pids(self, _process: Process) -> list[int]:
+        """The processes of a program as this host sees them."""
+        return self.family(_process).pids
+
     def in_network(self, ask: Callable[[], Answer]) -> Answer:
         """Calls a function of this process in the network of the load generator."""
         return ask()
+
+    def why_not_ready(self, attempt: Attempt) -> str | None:
+        """Why a service is not ready, as the load generator sees it; None if it is."""
+        return self.in_network(attempt.why_not)
 
     def pids_inside(self, pids: Sequence[int]) -> list[int]:
         """The numbers that the load generator knows processes of this host by."""
@@ -135,6 +209,14 @@ class Environment(ABC):
     def generator_pids(self) -> list[int]:
         """Processes of this host whose control groups limit the load generator."""
         return [os.getpid()]
+
+    def watch(self, pids: Sequence[int]) -> Watch:
+        """Begins to watch the control groups of processes of the service and its proxies."""
+        return saturation.Watch(pids)
+
+    def watch_generator(self) -> Watch:
+        """Begins to watch the control groups that limit the load generator."""
+        return saturation.Watch(self.generator_pids(), quota_only=True)
 
     def manifest(self) -> Path | None:
         """The Kubernetes manifest that it was made of."""
@@ -146,6 +228,14 @@ class Environment(ABC):
 
         Raises RunError with its complaint if it fails.
         """
+
+    def exec_at_load(self, words: Sequence[str]) -> str:
+        """As `exec`, but where the load generator is."""
+        if self.settings.has_generator:
+            return self.exec(words)
+        from tare.lab.environments.host import output
+
+        return output(words)
 
     @abstractmethod
     def copy_out(self, paths: Iterable[Path]) -> None:

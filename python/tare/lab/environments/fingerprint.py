@@ -8,7 +8,6 @@ from pathlib import Path
 from tare.files import empty
 from tare.lab import environments
 from tare.lab.environments.environment import Environment, Program
-from tare.lab.environments.host import output
 from tare.lab.environments.launch import RunError
 from tare.lab.processes.logs import last_lines
 from tare.lab.processes.processes import Processes
@@ -24,7 +23,7 @@ _MESSAGE, _ROUND_TRIPS = 64, 31
 def fingerprint(settings: EnvironmentBase, processes: Processes, work: Path) -> dict[str, float]:
     """`tare-load fingerprint` in an environment made for it, which writes its files below `work`.
 
-    It has the round trip to the load generator, unless that is in the environment, too. Raises
+    It has the round trip to the load generator, unless both have one loopback interface. Raises
     RunError or StartError with the reason if it cannot be measured.
     """
     place = environments.of_run(settings, processes, f"fingerprint/{settings.name}")
@@ -38,7 +37,7 @@ def fingerprint(settings: EnvironmentBase, processes: Processes, work: Path) -> 
         place.prepare()
         place.copy_in([work if settings.has_generator else folder])
         found = {name: float(value) for name, value in json.loads(place.exec(words)).items()}
-        if not settings.has_generator:
+        if not settings.has_generator or settings.is_remote:
             found["network_round_trip_ns"] = _round_trip_ns(place, work)
     except ValueError as error:
         raise RunError(f"{program}: {error}") from error
@@ -49,7 +48,7 @@ def fingerprint(settings: EnvironmentBase, processes: Processes, work: Path) -> 
 
 
 def _round_trip_ns(place: Environment, work: Path) -> float:
-    """The median time until a message of 64 bytes comes back to this host."""
+    """The median time until a message of 64 bytes comes back to the load generator."""
     program = native("bin", "tare-load")
     endpoint = f"{place.address}:{place.free_port()}"
     log = work / "fingerprint.log"
@@ -63,7 +62,8 @@ def _round_trip_ns(place: Environment, work: Path) -> float:
             if server.code is not None:
                 raise RunError(next(iter(last_lines(log, 1)), server.ending))
         words = [program, "tcp", endpoint, "--send", "x" * _MESSAGE, "--reply-bytes", str(_MESSAGE)]
-        said = output([*words, "--requests", str(_ROUND_TRIPS), "--warmup", "0s", "--json"])
+        words += ["--requests", str(_ROUND_TRIPS), "--warmup", "0s", "--json"]
+        said = place.exec_at_load(words)
         return float(json.loads(said)["targets"][0]["p50_ns"])
     finally:
         place.processes.stop([server])

@@ -99,19 +99,34 @@ def measure(
     for target, used in zip(targets, before, strict=True):
         name = target.name
         of_machine = None if readings is None else of_condition(readings, name)
+        after, requests = spent(target.families()), report[name]["requests"]
         cpu = {} if of_machine is None else per_request(of_machine)
-        share = watched_share(used, spent(target.families()), context.processes.in_ticks)
+        if target.launch.environment.settings.is_remote:
+            cpu |= _remote_cpu(load, rate, requests, after.all_ns - used.all_ns)
+        else:
+            cpu = of_all(cpu, watched_share(used, after, context.processes.in_ticks))
         measured.append(
             Measured(
                 samples=of_condition(samples, name),
                 machine=of_machine,
-                requests=report[name]["requests"],
+                requests=requests,
                 errors=report[name]["errors"],
                 errors_by_kind=report[name].get("errors_by_kind") or {},
-                cpu=of_all(cpu, share),
+                cpu=cpu,
             )
         )
     return measured
+
+
+def _remote_cpu(load: OwnLoad, rate: float | None, requests: int, used_ns: int) -> dict[str, float]:
+    """CPU time per request of a service that the generator cannot see, warm-up included.
+
+    Empty if the number of requests in the warm-up is not known, or if the CPU time is not.
+    """
+    if rate is None and load.warmup:
+        return {}
+    sent = requests + (rate or 0.0) * load.warmup / 1e9
+    return {"service_ns_per_request": used_ns / sent} if sent and used_ns > 0 else {}
 
 
 def capacity(load: OwnLoad, target: Target, context: LoadContext) -> dict[str, Any]:
@@ -170,6 +185,8 @@ def run_generator(
             if suspension.reason:
                 raise RunError(suspension.reason)
             spent = context.family(generator).cpu_ns
+            if context.environment is not None:
+                context.environment.copy_out([context.folder])
         finally:
             context.processes.stop([generator])
     report = printed is not None and printed.exists() and printed.stat().st_size > 0

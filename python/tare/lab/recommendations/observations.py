@@ -54,6 +54,8 @@ class RunObservations:
     """Of the manifests that describe where service and load generator run."""
     started_by_plan: bool = True
     """Whether the plan's commands may start them elsewhere; otherwise Tare starts them itself."""
+    is_remote: bool = False
+    """Whether Tare started them on other machines, as `pods` say."""
     service: Namespaces | None = None
     generator: Namespaces | None = None
     machine: Facts = field(default_factory=dict)

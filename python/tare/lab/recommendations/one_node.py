@@ -12,7 +12,7 @@ from tare.lab.recommendations.pods import Pod
 
 def judge(run: RunObservations) -> CheckResult | None:
     """Looks at the manifests, or at the processes of this machine."""
-    if run.pods and run.started_by_plan:
+    if run.pods and (run.started_by_plan or run.is_remote):
         return _by_manifest(_asked(run))
     if run.service is None or run.generator is None:
         return cannot_tell(
@@ -29,7 +29,7 @@ def _asked(run: RunObservations) -> list[Pod]:
     """The pods of the load generator and of the service, or all."""
     stated = run.plan.recommendations
     wanted = {stated.service, stated.generator} - {None}
-    if not wanted:
+    if not wanted or run.is_remote:
         return list(run.pods)
     return [pod for pod in run.pods if wanted & {container.name for container in pod.containers}]
 

@@ -15,7 +15,7 @@ from tare.lab.recommendations.service_mesh import is_mesh
 
 def judge(run: RunObservations) -> CheckResult | None:
     """None for a run without load."""
-    if run.pods and run.started_by_plan:
+    if run.pods and (run.started_by_plan or run.is_remote):
         return _by_manifest(run)
     if run.service is None or run.generator is None:
         return None
@@ -40,7 +40,7 @@ def judge(run: RunObservations) -> CheckResult | None:
 
 def _by_manifest(run: RunObservations) -> CheckResult:
     stated = run.plan.recommendations
-    if stated.service is not None:
+    if stated.service is not None and not run.is_remote:
         homes = {who: _home(run, name) for who, name in _named(run).items()}
         if stated.service == stated.generator:
             return broken(f"container {stated.service} is both the service and the load generator")

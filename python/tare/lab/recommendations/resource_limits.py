@@ -4,7 +4,7 @@
 A run that breaks it measures the limit, so it is invalid.
 """
 
-from tare.lab.recommendations.check_result import CheckResult, broken, kept
+from tare.lab.recommendations.check_result import CheckResult, broken, cannot_tell, kept
 from tare.lab.recommendations.observations import RunObservations
 from tare.lab.validity.resource_limits import GENERATOR, SERVICE, invalid_reasons
 
@@ -13,6 +13,8 @@ def judge(run: RunObservations) -> CheckResult | None:
     """None for a run without load."""
     if run.saturation is None:
         return None
+    if run.is_remote and not run.saturation.counters:
+        return cannot_tell("the control groups of the pods cannot be read")
     if found := invalid_reasons(run.saturation, run.generator_saturation, run.descriptors):
         return broken(*found)
     evidence = [

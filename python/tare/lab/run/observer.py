@@ -35,16 +35,20 @@ class Observer:
         self._processes, self._up = processes, up
         pids = {run.number: run.pids for run in up}
         self._namespaces = {number: Namespaces.of(mine) for number, mine in pids.items()}
-        self._watches = {number: Watch(mine) for number, mine in pids.items()}
+        self._watches = {run.number: run.environment.watch(pids[run.number]) for run in up}
         self._generator: Namespaces | None = None
-        around = {pid for run in up for pid in run.environment.generator_pids()}
-        self._generator_watch = Watch(around, quota_only=True)
+        # Runs that are up at the same time have one generator.
+        first = up[0].environment if up else None
+        self._generator_watch = (
+            Watch([], quota_only=True) if first is None else first.watch_generator()
+        )
+        self._is_remote = first is not None and first.settings.is_remote
         self._next_look, self._pause_s = 0.0, FIRST_LOOK_S
         self._before, self._own_before = cpu_times(), self._own()
 
     def look(self, family: Callable[[], Family]) -> None:
         """Looks at the processes of the load generator; call it often while it runs."""
-        if time.monotonic() < self._next_look:
+        if self._is_remote or time.monotonic() < self._next_look:
             return
         self._next_look = time.monotonic() + self._pause_s
         self._pause_s = min(2 * self._pause_s, LOOK_S)
@@ -74,7 +78,8 @@ class Observer:
                 service=self._namespaces[run.number],
                 generator=self._generator,
                 machine=machine,
-                others=others,
+                is_remote=run.environment.settings.is_remote,
+                others=None if run.environment.settings.is_remote else others,
                 saturation=self._watches[run.number].saturation(),
                 generator_saturation=generator_saturation,
                 descriptors=most_used(run.pids),

@@ -1,21 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Waits until a service is ready: by HTTP, TCP or a line in its log."""
 
-import http.client
 import re
-import socket
 import time
 from functools import partial
 from pathlib import Path
 
-from tare.lab.environments.environment import Environment
+from tare.lab.environments.environment import Attempt, Environment
 from tare.lab.environments.launch import RunError
 from tare.lab.processes.logs import last_lines
 from tare.lab.processes.processes import Process, Processes
 from tare.plan import Ready
 
 _POLL_S = 0.02
-_TRY_S = 1.0
 
 
 def wait_until_ready(
@@ -34,10 +31,11 @@ def wait_until_ready(
     Time counts from `since` (of `time.monotonic`), or from now. `environment` is where the address
     is; None for the network of this process.
     """
-    look = partial(_why_not, ready, address, port, log)
+    attempt = Attempt(address, port, ready.http, ready.status)
+    look = partial(_why_not, ready, attempt, log, environment)
     until = (time.monotonic() if since is None else since) + ready.timeout / 1e9
     while True:
-        why_not = look() if environment is None else environment.in_network(look)
+        why_not = look()
         if process.code is not None:
             said = "".join(f": {line}" for line in last_lines(log, 1))
             stay = "" if process.code else "; start the service in the foreground"
@@ -49,35 +47,13 @@ def wait_until_ready(
         processes.wait(_POLL_S)
 
 
-def _why_not(ready: Ready, address: str, port: int, log: Path) -> str | None:
+def _why_not(
+    ready: Ready, attempt: Attempt, log: Path, environment: Environment | None
+) -> str | None:
     """Why a service is not ready; None when it is."""
-    if ready.http is not None:
-        return _http(ready.http, ready.status, address, port)
     if ready.log is not None:
         text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
-        return (
-            None
-            if re.search(ready.log, text, re.MULTILINE)
-            else f"its log has no match for {ready.log!r}"
-        )
-    return _tcp(address, port)
-
-
-def _http(path: str, status: int, address: str, port: int) -> str | None:
-    connection = http.client.HTTPConnection(address, port, timeout=_TRY_S)
-    try:
-        connection.request("GET", path)
-        found = connection.getresponse().status
-    except (OSError, http.client.HTTPException) as error:
-        return f"GET http://{address}:{port}{path}: {error or type(error).__name__}"
-    finally:
-        connection.close()
-    return None if found == status else f"GET {path}: status {found}, expected {status}"
-
-
-def _tcp(address: str, port: int) -> str | None:
-    try:
-        socket.create_connection((address, port), _TRY_S).close()
-    except OSError as error:
-        return f"{address}:{port}: {error}"
-    return None
+        if re.search(ready.log, text, re.MULTILINE):
+            return None
+        return f"its log has no match for {ready.log!r}"
+    return attempt.why_not() if environment is None else environment.why_not_ready(attempt)

@@ -83,7 +83,8 @@ class Run:
     @property
     def pids(self) -> list[int]:
         """The processes of its service and of the proxies."""
-        return [pid for program in self.programs for pid in program.family().pids]
+        programs = self.programs
+        return [pid for each in programs for pid in each.environment.pids(each.process)]
 
     @property
     def environment(self) -> Environment:

@@ -16,6 +16,7 @@ from tare.lab.start.laboratory import Laboratory
 from tare.lab.start.ready import wait_until_ready
 from tare.lab.start.runs import Run, Running, Target
 from tare.plan import Ready
+from tare.plan.schema.layers import ProxyLayer
 from tare.plan.schema.services import PlacedService
 
 
@@ -87,6 +88,11 @@ def start_service(
     """
     table, environment = service.table, run.places.of[service.name]
     port = environment.port(table.port)
+    around = run.condition.layers_at(service.role)
+    # The folder of the load is made later, below that of all.
+    written = lab.folder.work if environment.settings.has_generator else folder
+    proxies = sum(isinstance(layer, ProxyLayer) for layer in around)
+    environment.announce([written], [lab.plan.folder], proxies)
     others = {name: launch for name, launch in run.launches.items() if name is not None}
     launch = Launch(
         environment, folder, lab.plan.folder, [], {}, port, port, needed=others,
@@ -99,10 +105,8 @@ def start_service(
         file.parent.mkdir(parents=True, exist_ok=True)
         with named(file):
             file.write_text(launch.filled(text), encoding="utf-8")
-    layers.put(run.condition.layers_at(service.role), launch)
+    layers.put(around, launch)
     run.launches[service.name] = launch
-    # The folder of the load is made later, below that of all.
-    written = lab.folder.work if environment.settings.has_generator else folder
     environment.copy_in([written], read_only=[lab.plan.folder])
     directory = Path(launch.filled(table.directory))
     if "directory" not in table.model_fields_set:

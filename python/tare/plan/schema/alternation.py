@@ -42,8 +42,9 @@ def check(plan: "Plan") -> None:
         raise expected(
             "a layer that covers the machine (agent, map) in some condition", "conditions"
         )
-    if any(environment.has_generator for environment in plan.environments):
-        raise expected('no environment of type "pod" with design = "alternating"', "environments")
+    if kind := next((each.type for each in plan.environments if each.has_generator), None):
+        wanted = f'no environment of type "{kind}" with design = "alternating"'
+        raise expected(wanted, "environments")
     if not isinstance(plan.load, OwnLoad):
         raise expected("a load of Tare's own: the lab decides when the last turn ends", "load")
     if "duration" in plan.load.model_fields_set:

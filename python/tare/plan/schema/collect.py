@@ -41,4 +41,5 @@ def check_collect(plan: "Plan") -> None:
         raise expected('design = "blocks" or "interleaved" with collect', "design")
     for number, environment in enumerate(plan.environments):
         if environment.has_generator:
-            raise expected("no environment of type pod with collect", "environments", number)
+            wanted = f"no environment of type {environment.type} with collect"
+            raise expected(wanted, "environments", number)

@@ -41,6 +41,11 @@ class EnvironmentBase(BaseModel):
         """Whether the service has other files than this machine's."""
         return False
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether programs run on other machines, whose kernels this machine cannot read."""
+        return False
+
     def in_folder(self, _folder: Path) -> Self:
         """The same with absolute paths; those in a plan start at its folder."""
         return self
@@ -49,6 +54,8 @@ class EnvironmentBase(BaseModel):
 LONGEST_DELAY_NS = 400 * UNITS_NS["ms"]
 """Whether a service is ready is asked with a patience of 1 s per attempt."""
 HIGHEST_LOSS = 0.5
+_DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+"""A name by RFC 1123, as Kubernetes wants it."""
 
 
 class HostEnvironment(EnvironmentBase):
@@ -156,6 +163,55 @@ class PodEnvironment(EnvironmentBase):
         return self.image is not None
 
 
+_NodeName = Annotated[str, Field(min_length=1, max_length=253)]
+
+
+class PodsAcrossNodesEnvironment(EnvironmentBase):
+    """Two Kubernetes Pods on different nodes of a cluster: one has the service with its proxies,
+    the other the load generator."""
+
+    type: Literal["pods-across-nodes"]
+    name: Name = "pods-across-nodes"
+    image: Annotated[str, Field(min_length=1)]
+    """An image that the nodes can pull, for the service and its proxies."""
+    load_image: Annotated[str, Field(min_length=1)] | None = None
+    """An image for the load generator; None for that of the service."""
+    context: Annotated[str, Field(min_length=1)] | None = None
+    """The cluster, by a context of kubectl; None for kubectl's current context."""
+    namespace: Annotated[str, Field(pattern=_DNS_LABEL, max_length=63)] | None = None
+    """The cluster's namespace; None for that of the context."""
+    nodes: Annotated[list[_NodeName], Field(min_length=2, max_length=2)] | None = None
+    """The names of the nodes of service and load generator; None for any two."""
+    cpus: Annotated[float, Field(ge=0.01)] | None = None
+    """CPU time per second that the service and each proxy may use."""
+    memory: Size | None = None
+    """Bytes that the service and each proxy may use."""
+    load_cpus: Annotated[float, Field(ge=0.01)] | None = None
+    """CPU time per second that the load generator may use."""
+
+    @property
+    def own_network(self) -> bool:
+        return True
+
+    @property
+    def has_generator(self) -> bool:
+        return True
+
+    @property
+    def has_own_files(self) -> bool:
+        return True
+
+    @property
+    def is_remote(self) -> bool:
+        return True
+
+    @model_validator(mode="after")
+    def _has_two_nodes(self) -> Self:
+        if self.nodes is not None and self.nodes[0] == self.nodes[1]:
+            raise expected("the names of two different nodes", "nodes")
+        return self
+
+
 MachineName = Literal["kvm", "tcg", "uml"]
 
 
@@ -202,6 +258,7 @@ _Table = Annotated[
     | NetnsEnvironment
     | ContainerEnvironment
     | PodEnvironment
+    | PodsAcrossNodesEnvironment
     | VmEnvironment
     | ContainerInVmEnvironment,
     Field(discriminator="type"),

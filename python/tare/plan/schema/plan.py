@@ -153,8 +153,10 @@ class Plan(Strict):
                 if layer.at not in names:
                     place = ("conditions", number, "layers", position, "at")
                     raise expected(f"one of services: {', '.join(names) or 'none'}", *place)
-        if self.services and any(environment.has_generator for environment in self.environments):
-            raise expected("no environment of type pod with services", "environments")
+        for number, environment in enumerate(self.environments):
+            if self.services and environment.has_generator:
+                wanted = f"no environment of type {environment.type} with services"
+                raise expected(wanted, "environments", number)
 
     @property
     def all_services(self) -> list[PlacedService]:
