@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The library for aarch64, under qemu: `make test-aarch64` builds it and runs this file."""
+"""The library for aarch64, under qemu: `make test-aarch64` builds it and runs this file.
+
+qemu has no process_vm_readv, by which the hook reads what a program sends (decision 0019): that is
+not searched there, and the hook says so.
+"""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +17,8 @@ from tests.hook.test_conformance import RULES
 
 LIBRARY = f"{aarch64.FOLDER}/libtare_hook.so"
 # They execute programs, which would be this machine's.
-LEFT_OUT = {"execs", "vforks"}
+LEFT_OUT = {"execs", "vforks", "vforks_first"}
+UNSEARCHED = re.compile(r"tare-hook: \d+ calls? sent bytes unsearched.* process_vm_readv\..*\n")
 
 if why := aarch64.missing():
     pytest.skip(why, allow_module_level=True)
@@ -32,7 +38,8 @@ def under_the_hook(command: list[str | Path], folder: Path, text: str) -> Seen:
     seen = hooked([qemu, "-E", f"LD_PRELOAD={LIBRARY}", *rest], folder, text)
     # qemu itself, a program of this machine, is the first.
     assert seen.stats["programs"] > 1
-    return seen
+    errors = UNSEARCHED.sub("", seen.behaviour.err)
+    return replace(seen, behaviour=replace(seen.behaviour, err=errors))
 
 
 @pytest.mark.parametrize("name", sorted({path.stem for path in CASES.glob("*.c")} - LEFT_OUT))
@@ -43,14 +50,13 @@ def test_a_call_does_what_it_does_without_the_hook(name: str, tmp_path: Path) ->
     assert under_the_hook(command, tmp_path, RULES).behaviour == expected
 
 
-def test_what_is_read_and_written_is_searched(tmp_path: Path) -> None:
+def test_what_is_read_is_searched(tmp_path: Path) -> None:
     command = alone("partial", tmp_path)
     expected = plain(command, tmp_path)
     # The case reads ten digits with calls for 4, 4 and more.
-    text = rules("2345", direction="both") + rules("89", "ck", "no such text")
+    text = rules("2345", "89", "ck", "no such text")
     seen = under_the_hook(command, tmp_path, text)
     assert seen.behaviour == expected
-    assert seen.keywords("out") == [("2345", 2)]
     assert seen.keywords("in") == [("2345", 2), ("89", 8), ("ck", 2)]
 
 
