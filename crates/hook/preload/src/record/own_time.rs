@@ -62,7 +62,7 @@ impl OwnTime {
         Self { block, symbol, part, start: Some(ticks()) }
     }
 
-    /// The ticks since, or those of the last call that was timed.
+    /// The ticks since `begin`; of a call that is not timed, those of the last timed call.
     #[inline(always)]
     pub fn before_call(&self) -> u64 {
         let Some(start) = self.start else {

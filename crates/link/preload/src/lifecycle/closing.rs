@@ -134,9 +134,9 @@ fn leave_to_others(fd: c_int, connection: &Connection, slot: &Slot) {
     leave_unread(fd, slot);
 }
 
-/// What the other end has not read, it may need when no process makes a call here any more. Another
-/// process with a service thread gives it back then; bytes that TCP has no room for would stay in the
-/// ring for good, and nobody could give them back.
+/// This process closes a shared connection: bytes that the other end has not read go to TCP, unless
+/// another process with a service thread can send them later. Bytes for which TCP has no room would
+/// stay in the ring, and no process could take them back.
 fn leave_unread(fd: c_int, slot: &Slot) {
     let has_unread = slot.mapping().outgoing.unread() > 0;
     if has_unread

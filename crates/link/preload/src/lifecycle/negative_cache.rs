@@ -11,8 +11,8 @@ use core::ffi::c_int;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
 
-/// Milliseconds after which a server may have come: it was started again, with the library. Each time
-/// that it is absent again, it is waited for half as often, until they are doubled so many times.
+/// Milliseconds for which an absent server is not waited for: then it may have been started again,
+/// with the library. They double each time that it is still absent, at most so many times.
 const FIRST_TTL: u32 = 250;
 const MAX_DOUBLINGS: u64 = 5;
 

@@ -254,8 +254,8 @@ impl Acceptor {
         self.warn(peer.uid, text);
     }
 
-    /// The next who has come. Nobody is taken in whose descriptors would find no room beside those of
-    /// `unserved` clients and of those who have said nothing yet.
+    /// Accepts the next connection. Fails with EMFILE if the limit has no room for its descriptors
+    /// beside those of `unserved` clients and of connections that are pending.
     fn accept(&self, unserved: usize) -> io::Result<Option<(UnixStream, libc::ucred)>> {
         if !is_readable(&*self.socket.listener) {
             return Ok(None);
