@@ -8,6 +8,9 @@ use tare_tables::{COSTS, Vacant};
 /// How often costs are written.
 const TURN: Duration = Duration::from_secs(1);
 
+/// How often while nothing is done but waiting: each file that is replaced is work for the disk.
+const IDLE_TURN: Duration = Duration::from_secs(5);
+
 /// A file that always holds what a layer cost up to now, as one whole stream: it is replaced
 /// at once, whenever we are killed.
 #[derive(Debug)]
@@ -16,7 +19,7 @@ pub struct CostsFile {
     shown: PathBuf,
     /// Where that leads: a link stays a link.
     path: PathBuf,
-    due: Instant,
+    renewed: Instant,
     told: bool,
 }
 
@@ -26,11 +29,10 @@ impl CostsFile {
         shown: &Path,
         write: impl FnOnce(Vacant) -> io::Result<()>,
     ) -> Result<Self, Failure> {
-        let due = Instant::now() + TURN;
         let refuse = |reason| Failure::input(format_args!("--costs {}: {reason}", shown.display()));
         let unsafe_link = |error| refuse(format!("{error}; give another file"));
         let path = links::target(shown).map_err(unsafe_link)?;
-        let file = Self { shown: shown.into(), path, due, told: false };
+        let file = Self { shown: shown.into(), path, renewed: Instant::now(), told: false };
         if file.path.metadata().is_ok_and(|status| !status.is_file()) {
             return Err(refuse(
                 "not a regular file; give a regular file, which is replaced every \
@@ -51,23 +53,22 @@ impl CostsFile {
     }
 
     /// Renews the file when it is time.
-    pub fn turn(&mut self, write: impl FnOnce(Vacant) -> io::Result<()>) {
-        let now = Instant::now();
-        if now >= self.due {
-            self.due = now + TURN;
+    pub fn turn(&mut self, is_idle: bool, write: impl FnOnce(Vacant) -> io::Result<()>) {
+        if self.renewed.elapsed() >= if is_idle { IDLE_TURN } else { TURN } {
             self.renew(write);
         }
     }
 
     /// Renews the file. The first error after a success is told.
     pub fn renew(&mut self, write: impl FnOnce(Vacant) -> io::Result<()>) {
+        self.renewed = Instant::now();
         let done = self.replace(write);
         let told = std::mem::replace(&mut self.told, done.is_err());
         if let Err(error) = done
             && !told
         {
             say(format_args!(
-                "--costs {}: {error}; the next attempt is in a second",
+                "--costs {}: {error}; the next attempt follows",
                 self.shown.display()
             ));
         }

@@ -56,7 +56,7 @@ pub fn run(wanted: &Run) -> Result<ExitCode, Failure> {
         },
         |counts| {
             if let Some(costs) = &mut costs {
-                costs.turn(|vacant| write_costs(vacant, counts));
+                costs.turn(false, |vacant| write_costs(vacant, counts));
             }
         },
     );

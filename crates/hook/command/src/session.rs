@@ -184,7 +184,7 @@ impl<'s> Session<'s> {
                 reclaimed = Instant::now();
                 self.drain.reclaim();
             }
-            self.costs(|file, session| file.turn(|vacant| session.write_costs(vacant)));
+            self.costs(|file, session| file.turn(false, |vacant| session.write_costs(vacant)));
         }
     }
 

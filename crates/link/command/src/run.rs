@@ -60,7 +60,7 @@ pub fn run(arguments: &Run) -> Result<ExitCode, Failure> {
             break status;
         }
         if let Some(costs) = &mut costs {
-            costs.turn(write);
+            costs.turn(false, write);
         }
     };
     if let Some(costs) = &mut costs {

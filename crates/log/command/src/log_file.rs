@@ -111,6 +111,11 @@ impl LogFile {
         self.identity
     }
 
+    /// Whether programs may write into it.
+    pub fn is_lent(&self) -> bool {
+        self.is_lent
+    }
+
     /// The file, for a program that writes into it from now on.
     pub fn lend(&mut self) -> BorrowedFd<'_> {
         self.is_lent = true;

@@ -29,7 +29,7 @@ use tare_tables::Vacant;
 
 /// The longest sleep. Programs wake the collector when a ring is an eighth full; what is less is
 /// looked for so often.
-const LONGEST: Duration = Duration::from_millis(50);
+const LONGEST: Duration = Duration::from_millis(100);
 
 /// The shortest sleep for programs that cannot wake the collector, because a seccomp filter forbids
 /// it: their bell is found rung at the end of a sleep. It doubles while that is not so.
@@ -46,6 +46,8 @@ const URGENT: f64 = 0.125;
 /// over half of its time at least.
 const FIRST_CLOCKS: Duration = Duration::from_millis(1);
 const CLOCKS: Duration = Duration::from_secs(1);
+/// The longest time between them while nobody logs.
+const IDLE_CLOCKS: Duration = Duration::from_secs(5);
 
 /// Once, however many programs there are.
 const FALLBACK: &str = "a program has no reliable tick counter, so it reads times with \
@@ -53,7 +55,7 @@ const FALLBACK: &str = "a program has no reliable tick counter, so it reads time
 
 /// A program that logs nothing is looked at so often whether it is still the same; all together
 /// take one part in so many of the time.
-const LOOKS: Duration = Duration::from_secs(1);
+const LOOKS: Duration = Duration::from_secs(5);
 const LOOKING: u32 = 500;
 
 /// Of a turn, for programs whose collector has died.
@@ -78,7 +80,7 @@ pub struct Collector {
     time_shares: TimeShares,
     name_quotas: NameQuotas,
     turns: u64,
-    /// When the clocks are to be read next, and how long after that again.
+    /// When the clocks were read last, and how long after that they are read again.
     clocks: (Instant, Duration),
     /// When a program is to be looked at next, and the place of the one before.
     looks: (Instant, usize),
@@ -88,6 +90,8 @@ pub struct Collector {
     stuck: Option<Instant>,
     ended: EventCounts,
     costs: Option<CostsFile>,
+    /// The last turn had nothing to copy.
+    is_idle: bool,
     has_told_of_socket: bool,
     pub programs: u64,
     /// Those that went on when this collector ended.
@@ -116,13 +120,14 @@ impl Collector {
             time_shares: TimeShares::default(),
             name_quotas: NameQuotas::default(),
             turns: 0,
-            clocks: (Instant::now(), FIRST_CLOCKS),
+            clocks: (Instant::now(), Duration::ZERO),
             looks: (Instant::now(), 0),
             poll: LONGEST,
             has_told_of_fallback: false,
             stuck: None,
             ended: EventCounts::default(),
             costs: None,
+            is_idle: false,
             has_told_of_socket: false,
             programs: 0,
             left: 0,
@@ -183,13 +188,15 @@ impl Collector {
         self.time_shares.renew();
         self.accept_clients();
         self.take_over(SEARCH);
-        self.costs(|file, collector| file.turn(|vacant| collector.cost_table(vacant)));
+        let is_idle = self.is_idle;
+        self.costs(|file, collector| file.turn(is_idle, |vacant| collector.cost_table(vacant)));
         self.rules.renew();
         if self.stuck.is_some_and(|since| since.elapsed() < RETRY) {
             return;
         }
         match self.move_events() {
-            Ok(_) => {
+            Ok(batches) => {
+                self.is_idle = batches == 0;
                 if self.stuck.take().is_some() {
                     say(format_args!("{}: can be written again", self.file()));
                 }
@@ -211,7 +218,7 @@ impl Collector {
     pub fn sleep(&mut self, poll_thread: &PollThread) {
         let is_stuck = self.stuck.is_some();
         let busy = if self.compressor.is_empty() || is_stuck { self.poll } else { SHORT };
-        let due = self.producers.iter().filter_map(Producer::due).chain([self.clocks.0]).min();
+        let due = self.producers.iter().filter_map(Producer::due).chain([self.clocks_due()]).min();
         let due = due.filter(|_| !is_stuck);
         let due = due.map_or(LONGEST, |due| due.saturating_duration_since(Instant::now()));
         let bells: Vec<_> = self.producers.iter().map(Producer::bell).collect();
@@ -374,14 +381,23 @@ impl Collector {
     }
 
     fn read_clocks(&mut self) -> io::Result<()> {
-        let (due, gap) = self.clocks;
-        if Instant::now() >= due {
+        if Instant::now() >= self.clocks_due() {
             self.log_file.check_path();
             self.look_at_socket();
             self.log_file.clock()?;
-            self.clocks = (Instant::now() + gap, (2 * gap).min(CLOCKS));
+            let gap = (2 * self.clocks.1).max(FIRST_CLOCKS).min(self.longest_of_clocks());
+            self.clocks = (Instant::now(), gap);
         }
         Ok(())
+    }
+
+    fn clocks_due(&self) -> Instant {
+        self.clocks.0 + self.clocks.1.min(self.longest_of_clocks())
+    }
+
+    fn longest_of_clocks(&self) -> Duration {
+        // Who was lent the file writes events that are not seen here.
+        if self.is_idle && !self.log_file.is_lent() { IDLE_CLOCKS } else { CLOCKS }
     }
 
     fn look_at_socket(&mut self) {

@@ -31,8 +31,10 @@ pub struct Ring {
     read: u64,
     /// Where the block ends that a collector before this one may have written.
     until: Option<u64>,
-    /// When something was first seen in it.
-    since: Option<Instant>,
+    /// When there was last nothing to copy, or a copy was made.
+    since: Instant,
+    /// Whether something was there when it was looked at.
+    waits: bool,
     /// The place behind what was copied last.
     next: u64,
     /// Whose events follow those that are in the file.
@@ -57,7 +59,8 @@ impl Ring {
             words,
             read: 0,
             until: None,
-            since: None,
+            since: Instant::now(),
+            waits: false,
             next: 0,
             thread: Thread::default(),
             tail: None,
@@ -162,25 +165,25 @@ impl Ring {
     /// or has waited.
     pub fn is_time(&mut self, all: bool) -> bool {
         let ready = self.ready();
-        if ready == 0 || self.left == Some(0) {
-            self.since = None;
+        self.waits = ready > 0 && self.left != Some(0);
+        if !self.waits {
+            self.since = Instant::now();
             return false;
         }
-        let since = *self.since.get_or_insert_with(Instant::now);
         let is_much = ready >= BATCH.min(self.words / SHARE);
-        all || is_much || self.until.is_some() || since.elapsed() >= PATIENCE
+        all || is_much || self.until.is_some() || self.since.elapsed() >= PATIENCE
     }
 
     /// When what is there has waited enough, if anything is.
     pub fn due(&self) -> Option<Instant> {
-        self.since.map(|since| since + PATIENCE)
+        self.waits.then(|| self.since + PATIENCE)
     }
 
     /// Copies the next words, up to a batch of whole records, to `out` in place of what it has; says
     /// the place of the first, and whose they are where they do not follow those before. They
     /// stay in the ring.
     pub fn copy(&mut self, out: &mut Vec<u64>) -> (u64, Option<Thread>) {
-        self.since = None;
+        (self.since, self.waits) = (Instant::now(), false);
         let ready = self.ready();
         let from = self.read;
         let left = self.until.take().map_or(usize::MAX, |until| until.wrapping_sub(from) as usize);
@@ -416,6 +419,17 @@ mod tests {
             is_time
         });
         assert_eq!(copies.count(), 3);
+        ring.unmap();
+    }
+
+    #[test]
+    fn what_came_during_a_long_sleep_has_waited_enough() {
+        let mut ring = empty("slept");
+        assert!(!ring.is_time(false) && ring.due().is_none());
+        ring.head().indices.head().store(8, Release);
+        assert!(!ring.is_time(false) && ring.due().is_some());
+        ring.since = ring.since.checked_sub(PATIENCE).unwrap();
+        assert!(ring.is_time(false));
         ring.unmap();
     }
 

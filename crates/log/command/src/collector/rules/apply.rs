@@ -88,9 +88,9 @@ impl AppliedRules {
             self.changes = pass.changes;
             is_changed = true;
         }
-        for (place, ring) in rings {
+        for (place, ring) in rings.iter().filter(|_| self.know_threads) {
             let begun = ring.begun.load(Acquire);
-            if self.know_threads && ring.ruled_thread.load(Relaxed) != begun {
+            if ring.ruled_thread.load(Relaxed) != begun {
                 self.match_thread(rules, process, *place, ring);
                 ring.ruled_thread.store(begun, Release);
                 is_changed = true;
