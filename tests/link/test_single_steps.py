@@ -25,3 +25,5 @@ def test_handler_and_the_call_that_it_interrupts_get_the_bytes_in_order(case: st
     assert (run.counts["links"], run.counts["reset"]) == (2, 0)
     # How many instructions a call has depends on what libc copies with on this processor.
     assert run.counts["ring_receives"] > 50
+    if case == "both":
+        assert run.reasons["downgraded"]["handler"] > 0

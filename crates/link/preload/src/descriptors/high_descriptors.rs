@@ -6,15 +6,20 @@
 
 use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
+use core::sync::atomic::AtomicBool;
+use core::sync::atomic::Ordering::Relaxed;
 use libc::rlimit64;
 use tare_interpose::real;
 use tare_shm::syscall::{self, Errno, call};
 
+/// The kernel refused a hard limit above the program's: that needs CAP_SYS_RESOURCE.
+static IS_HARD: AtomicBool = AtomicBool::new(false);
+
 /// What the copying process does, and its answer.
 struct Task {
     fd: c_int,
-    lowest: u64,
-    raised: rlimit64,
+    own: rlimit64,
+    end: u64,
     made: Option<c_int>,
 }
 
@@ -23,14 +28,14 @@ struct Task {
 struct Stack(MaybeUninit<[u8; 4096]>);
 
 /// A copy of a descriptor, close-on-exec, with the first free number that is not below the program's
-/// limit, but below `end`. `None` if the hard limit does not allow it.
+/// limit, but below `end`. `None` if the hard limit does not allow it; root's programs have none.
 pub fn copy(fd: c_int, end: u64) -> Option<c_int> {
     let own = limits(None).ok()?;
-    let raised = rlimit64 { rlim_cur: own.rlim_max.min(end), ..own };
-    if raised.rlim_cur <= own.rlim_cur {
+    let most = if IS_HARD.load(Relaxed) { own.rlim_max.min(end) } else { end };
+    if most <= own.rlim_cur {
         return None;
     }
-    let mut task = Task { fd, lowest: own.rlim_cur, raised, made: None };
+    let mut task = Task { fd, own, end, made: None };
     // The process would handle signals with the program's handlers, in the program's memory.
     syscall::with_signals_blocked(syscall::FROM_OTHERS, || carry_out(&mut task)).ok()?;
     task.made
@@ -59,8 +64,16 @@ fn carry_out(task: &mut Task) {
 extern "C" fn make(task: *mut c_void) -> c_int {
     // SAFETY: the task of the thread that waits.
     let task = unsafe { &mut *task.cast::<Task>() };
-    if limits(Some(&task.raised)).is_ok() {
-        task.made = syscall::duplicate(task.fd, task.lowest).ok();
+    let rlimit64 { rlim_cur: soft, rlim_max: hard } = task.own;
+    let mut is_raised = false;
+    if hard < task.end && !IS_HARD.load(Relaxed) {
+        let beyond = rlimit64 { rlim_cur: task.end, rlim_max: task.end };
+        is_raised = limits(Some(&beyond)).is_ok();
+        IS_HARD.store(!is_raised, Relaxed);
+    }
+    let within = rlimit64 { rlim_cur: hard.min(task.end), rlim_max: hard };
+    if is_raised || within.rlim_cur > soft && limits(Some(&within)).is_ok() {
+        task.made = syscall::duplicate(task.fd, soft).ok();
     }
     0
 }
@@ -83,14 +96,21 @@ mod tests {
         let _alone = crate::descriptors::test_lock::alone();
         let own = limits(None).unwrap();
         let low = rlimit64 { rlim_cur: own.rlim_max.min(4096) / 2, ..own };
-        limits(Some(&low)).unwrap();
         let null = syscall::open(c"/dev/null", libc::O_RDONLY).unwrap();
-        let made = copy(null, own.rlim_max).unwrap();
-        assert!(made as u64 >= low.rlim_cur);
-        assert_eq!(limits(None).unwrap().rlim_cur, low.rlim_cur);
-        assert_eq!(copy(null, low.rlim_cur), None);
+        // Only root can raise a hard limit again.
+        let is_root = unsafe { libc::geteuid() } == 0 && limits(Some(&own)).is_ok();
+        let none_above = rlimit64 { rlim_cur: low.rlim_cur, rlim_max: low.rlim_cur };
+        for limit in [Some(low), is_root.then_some(none_above)].into_iter().flatten() {
+            limits(Some(&limit)).unwrap();
+            let made = copy(null, own.rlim_max).unwrap();
+            assert!(made as u64 >= limit.rlim_cur);
+            let now = limits(None).unwrap();
+            assert_eq!((now.rlim_cur, now.rlim_max), (limit.rlim_cur, limit.rlim_max));
+            assert_eq!(copy(null, limit.rlim_cur), None);
+            syscall::close(made);
+        }
         limits(Some(&own)).unwrap();
-        [made, null].into_iter().for_each(syscall::close);
+        syscall::close(null);
         // SAFETY: the kernel writes nothing.
         let waited = unsafe { libc::waitpid(-1, core::ptr::null_mut(), libc::__WALL) };
         assert_eq!(waited, -1, "a process is left");
