@@ -12,7 +12,7 @@ from tests.report.synthetic import Synthetic
 from tare.errors import InputError
 from tare.samples import read_result
 from tare.samples.engines import Engine
-from tare.samples.read import measured
+from tare.samples.read import result_folders
 from tare.verdict import judge
 
 URL = "clickhouse://u:secret@host/d"
@@ -36,7 +36,7 @@ def server(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     )
     # Ibis 12 asks DuckDB by a name that DuckDB 2 has not any more.
     monkeypatch.setattr(backend, "list_tables", lambda: ["result", "samples"])
-    monkeypatch.setattr(measured, "open_engine", lambda url: Engine(url, backend))
+    monkeypatch.setattr(result_folders, "open_engine", lambda url: Engine(url, backend))
     return backend
 
 

@@ -22,7 +22,7 @@ from tare.samples.engines import (
     open_engine,
 )
 from tare.samples.engines.histogram import merged
-from tare.samples.read import measured
+from tare.samples.read import result_folders
 from tare.samples.sql.engine import connect
 from tare.verdict import judge
 
@@ -172,5 +172,5 @@ def test_a_verdict_is_the_same_whoever_counts(
         " SETTINGS use_hive_partitioning = 1"
     )
     url = "clickhouse://here/default#of_result"
-    monkeypatch.setattr(measured, "open_engine", lambda url: Engine(url, backend))
+    monkeypatch.setattr(result_folders, "open_engine", lambda url: Engine(url, backend))
     assert judge(read_result(result, url)).to_json() == expected

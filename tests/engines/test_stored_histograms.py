@@ -18,7 +18,7 @@ from tests.report.synthetic import Synthetic
 
 from tare.errors import InputError
 from tare.samples.engines import histogram, stored_histograms
-from tare.samples.read.measured import read_result
+from tare.samples.read.result_folders import read_result
 
 
 def test_a_histogram_is_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

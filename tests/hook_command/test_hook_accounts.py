@@ -13,7 +13,7 @@ from tests.rights import may_make_namespaces
 from tests.waiting import SECONDS, wait_for
 
 SOURCE = Path(__file__).parents[2] / "bench" / "hook" / "matches.c"
-JUMPS = Path(__file__).parents[1] / "hook" / "cases" / "jumps.c"
+JUMPS = Path(__file__).parents[1] / "hook" / "cases" / "siglongjmp.c"
 
 
 @pytest.fixture

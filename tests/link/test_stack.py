@@ -20,7 +20,7 @@ def used(out: str) -> dict[str, int]:
 def test_no_call_takes_more_than_eleven_kilobytes_of_stack(eager: bool) -> None:
     if shutil.which("cc") is None:
         pytest.skip("there is no C compiler")
-    source = Path(__file__).with_name("stack.c")
+    source = Path(__file__).with_name("stack_use.c")
     program = compiled("stack", "cc", "-O1", "-pthread", "-w", "-Wl,-z,now", source, "-o", OUT)
     without = used(subprocess.check_output([program], text=True))
     run = linked.run(str(program), eager=eager)

@@ -12,7 +12,7 @@ from tests.report.traced import SHOP, Call, Traced
 from tare.report.sections.waterfalls import MOST, ROWS
 from tare.report.typesetting import NO_BREAK
 from tare.samples.model import ROOT_QUANTILES as QUANTILES
-from tare.samples.read.measured import read_with_looks
+from tare.samples.read.result_folders import read_with_looks
 
 pytestmark = pytest.mark.usefixtures("one_layout")
 

@@ -42,7 +42,7 @@ TESTS = (
     "tests/log/test_programs.py",
 )
 
-LEFT_OUT = "not jumps and not cancelled_unwinding"
+LEFT_OUT = "not siglongjmp and not cancelled_unwinding"
 """Jumps out of a function leave the bytes around its variables marked."""
 
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "transitions.h"
-#include "messages.h"
+#include "send_receive.h"
 #include "drain.h"
 #include "existing.h"
 

@@ -17,7 +17,7 @@ from tare.cli.shared.progress import Bar, Lines, duration
 from tare.cli.shared.streams import tell
 from tare.errors import InputError, InterruptionError
 from tare.extras import require_extra
-from tare.files import replace
+from tare.atomic_files import replace
 from tare.terminal import json_text, printable
 
 if TYPE_CHECKING:

@@ -337,7 +337,7 @@ def _of_files(
 ) -> Judgement:
     from tare.samples.model import REQUEST
     from tare.samples.read.file_runs import experiment_of
-    from tare.samples.read.files import open_files
+    from tare.samples.read.foreign_files import open_files
     from tare.verdict import judge, without_failing
 
     limit = share("--max-errors", max_errors)

@@ -14,7 +14,7 @@ import typer
 from tare.cli.shared.experiment import EXAMPLE, ExperimentOptions
 from tare.cli.shared.options import with_groups
 from tare.errors import InputError
-from tare.files import created
+from tare.atomic_files import created
 from tare.terminal import printable
 from tare.trust import trusted_folder
 

@@ -197,7 +197,7 @@ def conclude(folder: Path, outcome: Outcome) -> None:
     from tare.report.sections.controls import told
     from tare.samples.describe import controls
     from tare.samples.manifest import read_manifest
-    from tare.samples.read.measured import read_with_looks
+    from tare.samples.read.result_folders import read_with_looks
     from tare.verdict import judge
 
     # Before anything is computed: an interrupted look is one look too many, not one too few.

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from tare.report.figures import (
     boxes,
     effects,
-    lag,
+    lag_plot,
     over_time,
     own_time,
     pair,
@@ -258,7 +258,7 @@ def lag_plots(result: Result, samples: "Table") -> Iterator[Picture]:
         more = len(mine) - LAG_PANELS
         yield Picture(
             environment,
-            inline(partial(lag.draw, panels=panels), f"Round trips in order: {said}."),
+            inline(partial(lag_plot.draw, panels=panels), f"Round trips in order: {said}."),
             note=f"{more} more conditions are not drawn." if more > 0 else "",
         )
 

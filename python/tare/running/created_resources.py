@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from tare.errors import InputError
-from tare.files import regular_file, replace
+from tare.atomic_files import regular_file, replace
 from tare.running.directory import (
     OWN,
     make_runtime_directory,

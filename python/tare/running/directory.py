@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tare.errors import InputError
-from tare.files import opened
+from tare.atomic_files import opened
 from tare.trust import is_trusted, server_of
 
 ROOTS = Path("/run/tare")

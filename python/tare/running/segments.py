@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from tare.files import mount_of
+from tare.atomic_files import mount_of
 
 MAGIC = b"TAREshm1"
 HEADER = struct.Struct("<8sIIQQII")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tare.samples.model import Experiment, Run
     from tare.samples.read.file_runs import read_files
     from tare.samples.read.load_output import read_load_output
-    from tare.samples.read.measured import read_both, read_result
+    from tare.samples.read.result_folders import read_both, read_result
     from tare.samples.read.result import open_result
 
 __all__ = [
@@ -46,8 +46,8 @@ _WHERE = {
     "open_result": "read.result",
     "parse_columns": "formats.import_options",
     "parse_units": "formats.import_options",
-    "read_both": "read.measured",
+    "read_both": "read.result_folders",
     "read_files": "read.file_runs",
     "read_load_output": "read.load_output",
-    "read_result": "read.measured",
+    "read_result": "read.result_folders",
 }

@@ -20,7 +20,7 @@ from pydantic import (
 )
 
 from tare.errors import InputError
-from tare.files import replace
+from tare.atomic_files import replace
 from tare.untrusted import MEBIBYTE, explained, is_relative, read_json
 
 NAME = "manifest.json"

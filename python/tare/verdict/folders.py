@@ -10,7 +10,7 @@ from pathlib import Path
 from tare.errors import InputError
 from tare.samples import Experiment, read_both
 from tare.samples.manifest import Manifest, read_manifest
-from tare.samples.read.measured import NEW, OLD
+from tare.samples.read.result_folders import NEW, OLD
 from tare.verdict.evidence.differences import differences, plan_tables
 from tare.verdict.judge import judge_together
 from tare.verdict.judgement import Control, Judgement

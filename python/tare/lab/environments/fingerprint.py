@@ -5,7 +5,7 @@ import json
 import os
 from pathlib import Path
 
-from tare.files import empty
+from tare.atomic_files import empty
 from tare.lab import environments
 from tare.lab.environments.environment import Environment, Program
 from tare.lab.environments.launch import RunError

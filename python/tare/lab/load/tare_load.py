@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tare.errors import TareError
-from tare.files import named
+from tare.atomic_files import named
 from tare.lab.environments.launch import Launch
 from tare.native import native
 from tare.plan import CommandLoad, OwnLoad, TareLoad, TcpLoad

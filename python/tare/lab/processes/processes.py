@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tare.errors import TareError
-from tare.files import regular_file
+from tare.atomic_files import regular_file
 from tare.lab.processes import subreaper, supervisor
 
 GRACE_S = 5.0

@@ -13,7 +13,7 @@ import tomli_w
 from pydantic import TypeAdapter
 
 from tare.errors import InputError
-from tare.files import replace
+from tare.atomic_files import replace
 from tare.plan import Plan, expected, parse, refused
 from tare.plan.schema.calibration import MICROSECOND, Calibration
 from tare.untrusted import MEBIBYTE, read_bytes

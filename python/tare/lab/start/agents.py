@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tare.files import empty
+from tare.atomic_files import empty
 from tare.lab.environments.launch import RunError
 from tare.lab.processes.logs import last_lines
 from tare.lab.processes.processes import Process, Processes, StartError

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tare.files import named
+from tare.atomic_files import named
 from tare.lab import layers
 from tare.lab.environments.environment import Program
 from tare.lab.environments.launch import Launch, RunError

@@ -3,7 +3,7 @@
 
 from tare.lab.result.measured import Measured
 from tare.plan import CommandLoad, OwnLoad
-from tare.samples.describe.usable import too_many_lost
+from tare.samples.describe.usable_rows import too_many_lost
 
 
 def invalid_reason(found: Measured, load: OwnLoad | CommandLoad) -> str | None:

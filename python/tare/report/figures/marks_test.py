@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from tare.report.figures import effects, heat_map, lag, power, ranges, segments, shift
+from tare.report.figures import effects, heat_map, lag_plot, power, ranges, segments, shift
 from tare.report.figures.canvas import LAYOUTS, Figure, Layout, Panel, inline, svg
 from tare.report.figures.marks import (
     SERIES,
@@ -118,7 +118,7 @@ def test_heat_has_eight_shades_and_nothing_where_nothing_is_known() -> None:
 @both
 def test_lag_draws_every_request_where_it_is(layout: Layout) -> None:
     values = np.array([1e4, 1e4, 1e6, 1e5])
-    (panel,) = lag.draw(layout, [("plain", SERIES[0], values)]).panels
+    (panel,) = lag_plot.draw(layout, [("plain", SERIES[0], values)]).panels
     (raster,) = of(panel, Raster)
     area = Area(0, 0, 40, 30, panel.x, panel.y, 12, 40)
     image = re.search(r'base64,([^"]*)"', Raster(raster.x, raster.y, "#000000", 1).draw(area))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tare.calibration.detection import NAMES, SHARE, SINGLE_PAIRS, STATISTICS
-from tare.files import replace
+from tare.atomic_files import replace
 from tare.report.figures.calibration import Ranges, draw_ranges
 from tare.report.figures.canvas import inline
 from tare.report.figures.marks import SERIES

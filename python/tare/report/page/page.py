@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tare.files import replace
+from tare.atomic_files import replace
 from tare.report import pictures, tables, typesetting
 from tare.report.page import markdown
 from tare.report.page.cards import first_screen
@@ -17,7 +17,7 @@ from tare.report.result.slowest import slowest as find_slowest
 from tare.report.sections import (
     collected,
     critical_path,
-    details,
+    experiment_details,
     distances,
     environments,
     evidence,
@@ -121,7 +121,7 @@ def _content(result: Result) -> dict[str, Any]:
         overview.runs_by_block(result, drawn["runs"]),
         overview.metrics(result, metrics),
         recommendations.section(result),
-        *details.requests(drawn),
+        *experiment_details.requests(drawn),
         slowest.section(result, drawn["slowest"], per_second),
         evidence.spans(result),
         span_percentiles.section(result, opened),
@@ -129,10 +129,10 @@ def _content(result: Result) -> dict[str, Any]:
         critical_path.section(result),
         waterfalls.section(waterfall_groups),
         round_trip.section(result),
-        details.processor(result),
+        experiment_details.processor(result),
         environments.section(result),
         *machine.sections(result, per_second, drawn),
-        *details.layers(result, costs, drawn["own_time"]),
+        *experiment_details.layers(result, costs, drawn["own_time"]),
         evidence.numbers(result),
         pooled_t.section(result, drawn["pooled"]),
         shift.section(result),
@@ -141,9 +141,9 @@ def _content(result: Result) -> dict[str, Any]:
         power.section(result),
         evidence.control(result),
         evidence.limits(result),
-        *details.record(result, _settings(result), _plan(result.folder), more_runs),
+        *experiment_details.record(result, _settings(result), _plan(result.folder), more_runs),
     ]
-    sections.append(details.left_out(sections))
+    sections.append(experiment_details.left_out(sections))
     title = typesetting.safe(result.manifest.name or result.folder.name, 60)
     summary = _summary(result)
     budget = f"within the budget of ±{typesetting.percent(result.budget, signed=False)}"

@@ -16,7 +16,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tare.errors import InputError
-from tare.files import regular_file
+from tare.atomic_files import regular_file
 from tare.samples.formats.lines import lines
 from tare.trust import trusted_folder
 from tare.verdict.number_text import count, percent

@@ -149,7 +149,7 @@ def read(
     is valid where its samples and the judge say so too. Raises InputError where the folder is no
     result.
     """
-    from tare.samples.read.measured import read_with_looks
+    from tare.samples.read.result_folders import read_with_looks
     from tare.verdict import without_bad_runs
 
     manifest = read_manifest(folder)

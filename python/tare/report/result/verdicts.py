@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from tare import __version__
 from tare.errors import InputError
-from tare.files import replace
+from tare.atomic_files import replace
 from tare.native import commit
 from tare.samples.manifest import Compare
 from tare.samples.model import REQUEST

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from tare.errors import InputError
-from tare.files import regular_file
+from tare.atomic_files import regular_file
 from tare.state import state_folder
 
 NAME = "controls.jsonl"

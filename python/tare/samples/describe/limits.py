@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tare.errors import InputError, TareError
-from tare.files import regular_file, replace
+from tare.atomic_files import regular_file, replace
 from tare.samples.manifest import DetectionLimit
 from tare.state import state_folder
 from tare.untrusted import read_bytes

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tare.errors import InputError
 from tare.samples.describe.steadiness import NOBODY, Course, classified, courses_of
 from tare.samples.describe.survey import Survey, steps_of, surveyed
-from tare.samples.describe.usable import zeros
+from tare.samples.describe.usable_rows import zeros
 from tare.samples.engines import Described, StoredHistograms, describe_each, histogram_of
 from tare.samples.engines.in_memory import RequestsInMemory, load
 from tare.samples.model import MOST_SPANS, REQUEST, Beginning

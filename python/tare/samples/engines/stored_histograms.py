@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tare.errors import InputError
-from tare.files import PRIVATE, new_file, regular_file
+from tare.atomic_files import PRIVATE, new_file, regular_file
 from tare.samples.engines.histogram import OCTAVE, histogram
 from tare.samples.sql.group_numbers import settled
 from tare.state import state_folder

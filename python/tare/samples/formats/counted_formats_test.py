@@ -13,7 +13,7 @@ from hdrh.log import HistogramLogWriter
 from tare.errors import InputError
 from tare.samples import ImportOptions, Run, read_files, read_load_output
 from tare.samples.counted import Histogram
-from tare.samples.read.files import open_files
+from tare.samples.read.foreign_files import open_files
 
 MICROSECONDS = ImportOptions(unit="us")
 

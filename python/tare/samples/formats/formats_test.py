@@ -16,7 +16,7 @@ from tare.errors import InputError
 from tare.samples import FORMATS, read_files, read_load_output
 from tare.samples.formats.import_options import NOTHING, ImportOptions
 from tare.samples.formats.times import NANOSECONDS
-from tare.samples.read.files import open_files
+from tare.samples.read.foreign_files import open_files
 
 T = 1_700_000_000
 JTL = """timeStamp,elapsed,label,responseCode,responseMessage,threadName,success,bytes

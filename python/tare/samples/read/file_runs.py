@@ -15,7 +15,7 @@ from tare.samples.describe.warm_up_cuts import SHAPE, CutSummary
 from tare.samples.formats.import_options import NOTHING, ImportOptions
 from tare.samples.model import Experiment, LoadStats, Run
 from tare.samples.notes import TraceWarning, grouped
-from tare.samples.read.files import Files, RunFile, WarmUp, open_files, span_of
+from tare.samples.read.foreign_files import Files, RunFile, WarmUp, open_files, span_of
 from tare.samples.read.sort_by_time import Requests
 from tare.samples.sql import column as sql
 from tare.samples.sql.group_numbers import Group

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tare.errors import InputError
 from tare.samples.describe.disturbance import LeftOut, find_left_out
 from tare.samples.describe.rates import Counted, counted
-from tare.samples.describe.usable import usable
+from tare.samples.describe.usable_rows import usable
 from tare.samples.engines import Engine
 from tare.samples.engines.database import without_password
 from tare.samples.manifest import Manifest, RunEntry, read_manifest

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError, NoRequestsError
 from tare.samples.describe.span_tree import IDS
-from tare.samples.describe.usable import LONGEST, lost_share, usable
+from tare.samples.describe.usable_rows import LONGEST, lost_share, usable
 from tare.samples.sql import column as sql
 from tare.samples.sql.engine import count_rows, first_line, latency, store
 

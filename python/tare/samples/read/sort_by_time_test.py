@@ -11,7 +11,7 @@ import pytest
 from tare.errors import InputError
 from tare.samples import ImportOptions, read_files, read_load_output
 from tare.samples.formats.formats_test import T
-from tare.samples.read.files import open_files
+from tare.samples.read.foreign_files import open_files
 from tare.samples.read.sort_by_time import Requests, _in_order
 
 OPTIONS = ImportOptions({"start": "at", "duration": "took", "ok": "ok"}, "ms")

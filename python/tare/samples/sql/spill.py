@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
-from tare.files import mount_of, opened
+from tare.atomic_files import mount_of, opened
 
 PREFIX = "tare-spill-"
 RECORD = "inode"

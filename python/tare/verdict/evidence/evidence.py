@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import log1p
 
 from tare.samples.model import ERROR_RATE, THROUGHPUT
-from tare.verdict.evidence.mismatch import LoadMismatch
+from tare.verdict.evidence.condition_mismatch import LoadMismatch
 from tare.verdict.evidence.systematic import NOTHING, Cause, Systematic
 from tare.verdict.judgement import Control, Cut, Measured, Quantile
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from statistics import median
 
-from tare.samples.describe.usable import too_many_lost
+from tare.samples.describe.usable_rows import too_many_lost
 from tare.samples.model import OTHER_LOAD, REQUEST, Experiment, Run
 
 USUAL = 10

@@ -4,6 +4,7 @@
 pub mod busy_wait;
 pub mod fork_handlers;
 pub mod idle_rings;
+mod interruptible_copy;
 mod linger_guard;
 mod link_mapping;
 mod liveness;
@@ -11,7 +12,6 @@ pub mod memory_limit;
 mod process_sharing;
 mod received_counts;
 pub mod receiver_lock;
-mod ring_copy;
 pub mod sender_lock;
 pub mod service_socket;
 mod slot;

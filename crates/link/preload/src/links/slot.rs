@@ -8,7 +8,7 @@ use crate::links::link_mapping::{DirectionIndex, LinkMapping};
 use crate::links::liveness;
 use crate::links::memory_limit::MemoryCharge;
 use crate::links::received_counts::ReceivedCounts;
-use crate::links::ring_copy::RingCopy;
+use crate::links::interruptible_copy::InterruptibleCopy;
 use crate::links::slot_allocation;
 use crate::links::waiting_threads::WaitingThreads;
 use crate::{kernel, state};
@@ -63,7 +63,7 @@ pub struct Slot {
     pub wants_room: AtomicU32,
     /// Of the outgoing ring.
     pub memory: MemoryCharge,
-    pub ring_copy: RingCopy,
+    pub interruptible_copy: InterruptibleCopy,
     /// Whether epoll sets have this end's eventfd, and how it is kept for them (`members`); the
     /// number of sets that have it, and whether any reports or reported edges.
     pub watch: AtomicU32,
@@ -119,7 +119,7 @@ impl Slot {
             sends_tcp: AtomicU32::new(0),
             wants_room: AtomicU32::new(0),
             memory: MemoryCharge::new(),
-            ring_copy: RingCopy::new(),
+            interruptible_copy: InterruptibleCopy::new(),
             watch: AtomicU32::new(0),
             sets: AtomicU32::new(0),
             has_edges: AtomicU32::new(0),
@@ -182,7 +182,7 @@ impl Slot {
         }
         self.guard.clear();
         self.memory.begin();
-        self.ring_copy.end();
+        self.interruptible_copy.end();
         self.bytes_spin.begin();
         self.room_spin.begin();
         self.seen_tail.store(0, Relaxed);

@@ -74,7 +74,7 @@ fn change_to_tcp(fd: c_int, slot: &Slot, unread: Unread, reason: Reason) -> Resu
         || !is_urgent || service_socket::is_running() || kernel::has_room(fd, outgoing.unread());
     if outgoing.unread() > 0 && unread != Unread::Left && can_wait() {
         if let Some(held) = receiver_lock::take_soon_to_send(slot) {
-            slot.ring_copy.invalidate(outgoing.head());
+            slot.interruptible_copy.invalidate(outgoing.head());
             let taken = outgoing.take_back(outgoing.capacity());
             lock::release(outgoing.receiver_lock(), held);
             count(outgoing, reason);
@@ -84,7 +84,7 @@ fn change_to_tcp(fd: c_int, slot: &Slot, unread: Unread, reason: Reason) -> Resu
             return Ok(());
         }
     }
-    slot.ring_copy.invalidate(outgoing.head());
+    slot.interruptible_copy.invalidate(outgoing.head());
     outgoing.downgrade();
     count(outgoing, reason);
     Ok(())

@@ -239,7 +239,7 @@ fn choose_way(fd: c_int, slot: &Slot, is_interrupting: bool) -> Result<Option<Ne
     } else if !slot.memory.try_charge(outgoing.head(), outgoing.capacity()) {
         Some(Reason::Limit)
     } else {
-        (is_interrupting && slot.ring_copy.is_in_progress()).then_some(Reason::Handler)
+        (is_interrupting && slot.interruptible_copy.is_in_progress()).then_some(Reason::Handler)
     };
     if let Some(reason) = obstacle {
         to_tcp(fd, slot, Unread::TakenBack, reason)?;
@@ -267,9 +267,9 @@ fn to_ring(fd: c_int, slot: &Slot, from: &impl SendSource, done: usize) -> Resul
             let is_ready = outgoing.backlog().is_none() && outgoing.begin_write();
             return Ok(if is_ready { Next::Kernel } else { Next::Wait });
         }
-        slot.ring_copy.begin();
+        slot.interruptible_copy.begin();
         let next = copy(slot, from, done);
-        slot.ring_copy.end();
+        slot.interruptible_copy.end();
         if let Some(next) = next? {
             if let Next::Sent(copied @ 1..) = next {
                 wake(fd, slot);
@@ -305,11 +305,11 @@ fn copy(slot: &Slot, from: &impl SendSource, done: usize) -> Result<Option<Next>
         Ok(copied) => copied,
         Err(error) => return Ok(Some(Next::Failed(error))),
     };
-    if slot.ring_copy.invalidated_at().is_some() || !outgoing.publish(head, copied as u64) {
+    if slot.interruptible_copy.invalidated_at().is_some() || !outgoing.publish(head, copied as u64) {
         return Ok(None);
     }
     // In between: the receiver does not read them.
-    if slot.ring_copy.invalidated_at() == Some(head) {
+    if slot.interruptible_copy.invalidated_at() == Some(head) {
         outgoing.unpublish(head, copied as u64);
         return Ok(None);
     }

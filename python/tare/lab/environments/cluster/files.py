@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
-from tare.files import new_file
+from tare.atomic_files import new_file
 from tare.lab.environments.cluster.kubectl import complaint
 from tare.lab.environments.launch import RunError
 from tare.lab.processes.processes import variables_of

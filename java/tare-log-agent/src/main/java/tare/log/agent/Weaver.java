@@ -129,7 +129,7 @@ final class Weaver implements ClassFileTransformer {
                             return to;
                         }
                         isChanged[0] = true;
-                        return new Woven(to, access, method, descriptor, known, isCounted, hasFrames);
+                        return new WovenMethod(to, access, method, descriptor, known, isCounted, hasFrames);
                     }
                 };
         reader.accept(visitor, ClassReader.EXPAND_FRAMES);

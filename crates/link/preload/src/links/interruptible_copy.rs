@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, compiler_fence};
 /// it and sends must not write to the ring: the copy, which goes on then, would overwrite that. So the
 /// handler takes the stream back to TCP, and the copy is invalid.
 #[derive(Debug)]
-pub struct RingCopy {
+pub struct InterruptibleCopy {
     stage: AtomicU32,
     /// Where the ring's bytes ended when the copy became invalid.
     head: AtomicU64,
@@ -16,7 +16,7 @@ const NONE: u32 = 0;
 const COPYING: u32 = 1;
 const INVALID: u32 = 2;
 
-impl RingCopy {
+impl InterruptibleCopy {
     pub const fn new() -> Self {
         Self { stage: AtomicU32::new(NONE), head: AtomicU64::new(0) }
     }

@@ -12,7 +12,7 @@ import org.objectweb.asm.commons.AdviceAdapter;
  * A method that logs when it begins and ends, by return or exception. Constructors begin when
  * that of the class above has come back: before that, no handler of exceptions may be there.
  */
-final class Woven extends AdviceAdapter {
+final class WovenMethod extends AdviceAdapter {
     private static final String PROBE = "tare/log/Probe";
 
     private record Range(Label from, Label to) {}
@@ -27,7 +27,7 @@ final class Woven extends AdviceAdapter {
     /** Null until the method has begun. */
     private Label from;
 
-    Woven(
+    WovenMethod(
             MethodVisitor to,
             int access,
             String name,

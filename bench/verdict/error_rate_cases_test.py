@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from bench.cases import Case, read_bars
-from bench.verdict import proof, simulate
+from bench.verdict import error_rate_cases, simulate
 from bench.verdict.scenarios import EFFECTS, SCENARIOS, Scenario
 from bench.verdict.simulate import CHUNK, TARE, Outcome, Task, carried_out
 
@@ -46,7 +46,7 @@ def outcome(
 
 def cases(outcomes: Sequence[Outcome]) -> list[Case]:
     """Further experiments show what those before them did."""
-    return proof.cases(outcomes, lambda cell: cell)
+    return error_rate_cases.cases(outcomes, lambda cell: cell)
 
 
 def held(name: str, *outcomes: Outcome) -> bool:
@@ -98,7 +98,7 @@ def test_the_worst_scenario_has_the_bar_of_all(power: float, met: bool) -> None:
 @pytest.mark.parametrize(("power", "met"), [(0.76, True), (0.6, False)])
 def test_the_worst_scenario_is_judged_by_further_experiments(power: float, met: bool) -> None:
     cells = [outcome(tare=(0.0, 0.7)), outcome(runs=10)]
-    found = proof.cases(cells, lambda cell: replace(cell, verdicts=outcome((0.0, power)).verdicts))
+    found = error_rate_cases.cases(cells, lambda cell: replace(cell, verdicts=outcome((0.0, power)).verdicts))
     worst = next(case for case in found if case.name == "power-8-worst")
     assert read_bars("verdict")[worst.name].met(worst) is met
 
@@ -124,7 +124,7 @@ def test_unchanged_is_asked_where_the_interval_fits_into_the_budget(word: str, m
 
 
 def test_the_table_has_a_row_a_cell() -> None:
-    text = proof.table([outcome(runs=8), outcome(runs=10)])
+    text = error_rate_cases.table([outcome(runs=8), outcome(runs=10)])
     assert "| blocked | 8 | 5 \\| 80 80 80 | 5 \\| 80 80 80 | 50 \\| 100 100 100 |" in text
     assert "| blocked | 10 | 100 | 0 | 0 | 0 | 0 | 0 |" in text
 
@@ -132,7 +132,7 @@ def test_the_table_has_a_row_a_cell() -> None:
 def test_what_is_not_installed_is_said(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert "- Not in the table: benchstat and Otava, not installed" in proof.table([outcome()])
+    assert "- Not in the table: benchstat and Otava, not installed" in error_rate_cases.table([outcome()])
     monkeypatch.setattr(simulate, "carried_out", lambda _: outcome())
     monkeypatch.setattr(simulate, "ProcessPoolExecutor", lambda **_: ThreadPoolExecutor())
     simulate.outcomes([BLOCKED], [8], EFFECTS, CHUNK)

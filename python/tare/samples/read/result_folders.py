@@ -15,7 +15,7 @@ from tare.samples.describe.rates import throughputs, with_rates
 from tare.samples.describe.span_tree import IDS
 from tare.samples.describe.steadiness import taking_turns, with_place
 from tare.samples.describe.traces import Traces, traces
-from tare.samples.describe.usable import lost_share
+from tare.samples.describe.usable_rows import lost_share
 from tare.samples.describe.warm_up_cuts import CutSummaries, CutSummary, look, nothing
 from tare.samples.engines import StoredHistograms, open_engine
 from tare.samples.manifest import Manifest, RunEntry

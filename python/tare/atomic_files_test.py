@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tare.errors import InputError
-from tare.files import created, empty, new_file, opened, regular_file, remove, replace
+from tare.atomic_files import created, empty, new_file, opened, regular_file, remove, replace
 
 LIST = "system.posix_acl_access"
 

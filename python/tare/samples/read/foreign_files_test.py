@@ -10,7 +10,7 @@ import pytest
 
 from tare.errors import InputError
 from tare.samples import read_files
-from tare.samples.read.files import open_files
+from tare.samples.read.foreign_files import open_files
 
 
 def written(path: Path, spans: list[str | None]) -> Path:
