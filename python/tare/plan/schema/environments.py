@@ -136,13 +136,9 @@ class ContainerEnvironment(EnvironmentBase):
         return self.model_copy(update={"root": str((folder / self.root).absolute())})
 
 
-class PodEnvironment(EnvironmentBase):
-    """A Kubernetes Pod by podman: containers for load generator, service and each proxy."""
+class _PodsEnvironment(EnvironmentBase):
+    """Containers of Kubernetes for load generator, service and each proxy."""
 
-    type: Literal["pod"]
-    name: Name = "pod"
-    image: Annotated[str, Field(min_length=1)] | None = None
-    """An image in podman's storage for the service; None for the files of this machine."""
     cpus: Annotated[float, Field(ge=0.01)] | None = None
     """CPU time per second that the service and each proxy may use."""
     memory: Size | None = None
@@ -158,6 +154,15 @@ class PodEnvironment(EnvironmentBase):
     def has_generator(self) -> bool:
         return True
 
+
+class PodEnvironment(_PodsEnvironment):
+    """A Kubernetes Pod by podman: containers for load generator, service and each proxy."""
+
+    type: Literal["pod"]
+    name: Name = "pod"
+    image: Annotated[str, Field(min_length=1)] | None = None
+    """An image in podman's storage for the service; None for the files of this machine."""
+
     @property
     def has_own_files(self) -> bool:
         return self.image is not None
@@ -166,7 +171,7 @@ class PodEnvironment(EnvironmentBase):
 _NodeName = Annotated[str, Field(min_length=1, max_length=253)]
 
 
-class PodsAcrossNodesEnvironment(EnvironmentBase):
+class PodsAcrossNodesEnvironment(_PodsEnvironment):
     """Two Kubernetes Pods on different nodes of a cluster: one has the service with its proxies,
     the other the load generator."""
 
@@ -182,20 +187,6 @@ class PodsAcrossNodesEnvironment(EnvironmentBase):
     """The cluster's namespace; None for that of the context."""
     nodes: Annotated[list[_NodeName], Field(min_length=2, max_length=2)] | None = None
     """The names of the nodes of service and load generator; None for any two."""
-    cpus: Annotated[float, Field(ge=0.01)] | None = None
-    """CPU time per second that the service and each proxy may use."""
-    memory: Size | None = None
-    """Bytes that the service and each proxy may use."""
-    load_cpus: Annotated[float, Field(ge=0.01)] | None = None
-    """CPU time per second that the load generator may use."""
-
-    @property
-    def own_network(self) -> bool:
-        return True
-
-    @property
-    def has_generator(self) -> bool:
-        return True
 
     @property
     def has_own_files(self) -> bool:
