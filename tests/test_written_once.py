@@ -95,7 +95,7 @@ OTHER_WRITERS = {
     "lab/layers/spans.py": OF_A_RUN,
     "lab/load/tare_load.py": OF_A_RUN,
     "lab/pipeline/components.py": "in a new folder of tempfile",
-    "lab/processes/supervisor.py": f"without tare.atomic_files, as a program of its own; {OF_A_RUN}",
+    "lab/processes/supervisor.py": f"a program of its own, without atomic_files; {OF_A_RUN}",
     "lab/start/service.py": OF_A_RUN,
     "running/segments.py": "reads memory that it has checked",
     "samples/sql/spill.py": "in a new folder of tempfile",

@@ -98,7 +98,9 @@ def test_the_worst_scenario_has_the_bar_of_all(power: float, met: bool) -> None:
 @pytest.mark.parametrize(("power", "met"), [(0.76, True), (0.6, False)])
 def test_the_worst_scenario_is_judged_by_further_experiments(power: float, met: bool) -> None:
     cells = [outcome(tare=(0.0, 0.7)), outcome(runs=10)]
-    found = error_rate_cases.cases(cells, lambda cell: replace(cell, verdicts=outcome((0.0, power)).verdicts))
+    found = error_rate_cases.cases(
+        cells, lambda cell: replace(cell, verdicts=outcome((0.0, power)).verdicts)
+    )
     worst = next(case for case in found if case.name == "power-8-worst")
     assert read_bars("verdict")[worst.name].met(worst) is met
 
@@ -132,7 +134,9 @@ def test_the_table_has_a_row_a_cell() -> None:
 def test_what_is_not_installed_is_said(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert "- Not in the table: benchstat and Otava, not installed" in error_rate_cases.table([outcome()])
+    assert "- Not in the table: benchstat and Otava, not installed" in error_rate_cases.table(
+        [outcome()]
+    )
     monkeypatch.setattr(simulate, "carried_out", lambda _: outcome())
     monkeypatch.setattr(simulate, "ProcessPoolExecutor", lambda **_: ThreadPoolExecutor())
     simulate.outcomes([BLOCKED], [8], EFFECTS, CHUNK)

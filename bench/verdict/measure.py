@@ -28,9 +28,13 @@ def run(quick: bool) -> bool:
 
 def _barred() -> list[Case]:
     """What has a bar, on fewer repetitions; table and figure stay as the whole bench left them."""
-    blocked = [scenario for scenario in SCENARIOS if error_rate_cases.is_barred(scenario, max(RUNS))]
+    blocked = [
+        scenario for scenario in SCENARIOS if error_rate_cases.is_barred(scenario, max(RUNS))
+    ]
     runs = [count for count in RUNS if count >= error_rate_cases.FEWEST]
-    return error_rate_cases.cases(outcomes(blocked, runs, (0.0, error_rate_cases.SEEN), QUICK), _again)
+    return error_rate_cases.cases(
+        outcomes(blocked, runs, (0.0, error_rate_cases.SEEN), QUICK), _again
+    )
 
 
 def _all() -> list[Case]:

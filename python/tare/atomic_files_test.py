@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tare.errors import InputError
 from tare.atomic_files import created, empty, new_file, opened, regular_file, remove, replace
+from tare.errors import InputError
 
 LIST = "system.posix_acl_access"
 

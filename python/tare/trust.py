@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from tare.errors import InputError
 from tare.atomic_files import mount_of, new_file, opened
+from tare.errors import InputError
 from tare.proc import proc_lines
 
 ROOT = 0
@@ -85,7 +85,7 @@ def trusted_folder(path: Path, *, create: bool = False) -> Iterator[int]:
 
 @contextmanager
 def new_output(path: Path) -> Iterator[BinaryIO]:
-    """As `tare.atomic_files.new_file`, but raises InputError for a link of another user on the way."""
+    """As `atomic_files.new_file`, but raises InputError for a link of another user on the way."""
     try:
         with trusted_folder(path.parent) as folder, new_file(path, folder) as file:
             yield file

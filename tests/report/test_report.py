@@ -15,8 +15,8 @@ from tests.report.synthetic import Synthetic
 from tare.report import MARKDOWN, write
 from tare.report.result import distributions
 from tare.report.typesetting import typeset
-from tare.samples.read.result_folders import read_with_looks
 from tare.samples.read.result import open_result
+from tare.samples.read.result_folders import read_with_looks
 from tare.samples.sql.group_numbers import settled
 
 if TYPE_CHECKING:

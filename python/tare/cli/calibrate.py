@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tare.atomic_files import replace
 from tare.cli.shared.options import AsJson, number, option
 from tare.cli.shared.progress import Bar, Lines, duration
 from tare.cli.shared.streams import tell
 from tare.errors import InputError, InterruptionError
 from tare.extras import require_extra
-from tare.atomic_files import replace
 from tare.terminal import json_text, printable
 
 if TYPE_CHECKING:

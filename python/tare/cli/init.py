@@ -11,10 +11,10 @@ from typing import Annotated
 
 import typer
 
+from tare.atomic_files import created
 from tare.cli.shared.experiment import EXAMPLE, ExperimentOptions
 from tare.cli.shared.options import with_groups
 from tare.errors import InputError
-from tare.atomic_files import created
 from tare.terminal import printable
 from tare.trust import trusted_folder
 

@@ -17,8 +17,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from tare.errors import InputError
 from tare.atomic_files import regular_file, replace
+from tare.errors import InputError
 from tare.running.directory import (
     OWN,
     make_runtime_directory,

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tare.errors import InputError
 from tare.atomic_files import opened
+from tare.errors import InputError
 from tare.trust import is_trusted, server_of
 
 ROOTS = Path("/run/tare")

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from tare.errors import InputError
 from tare.atomic_files import remove
+from tare.errors import InputError
 from tare.running.cgroups import remove_abandoned_cgroups
 from tare.running.created_resources import remove_abandoned as remove_abandoned_environments
 from tare.running.directory import opened_runtime_directory, runtime_directory

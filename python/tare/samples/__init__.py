@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from tare.samples.model import Experiment, Run
     from tare.samples.read.file_runs import read_files
     from tare.samples.read.load_output import read_load_output
-    from tare.samples.read.result_folders import read_both, read_result
     from tare.samples.read.result import open_result
+    from tare.samples.read.result_folders import read_both, read_result
 
 __all__ = [
     "FORMATS",

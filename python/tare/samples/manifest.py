@@ -19,8 +19,8 @@ from pydantic import (
     model_validator,
 )
 
-from tare.errors import InputError
 from tare.atomic_files import replace
+from tare.errors import InputError
 from tare.untrusted import MEBIBYTE, explained, is_relative, read_json
 
 NAME = "manifest.json"

@@ -4,8 +4,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from tare.errors import TareError
 from tare.atomic_files import named
+from tare.errors import TareError
 from tare.lab.environments.launch import Launch
 from tare.native import native
 from tare.plan import CommandLoad, OwnLoad, TareLoad, TcpLoad

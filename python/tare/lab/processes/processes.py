@@ -15,8 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tare.errors import TareError
 from tare.atomic_files import regular_file
+from tare.errors import TareError
 from tare.lab.processes import subreaper, supervisor
 
 GRACE_S = 5.0

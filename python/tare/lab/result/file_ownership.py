@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator, Set
 from contextlib import suppress
 from pathlib import Path
 
-from tare.errors import InputError
 from tare.atomic_files import mount_of
+from tare.errors import InputError
 from tare.plan import Plan
 from tare.trust import MOST_LINKS, ROOT, maps_all_users, overflow_user, server_of_mount
 

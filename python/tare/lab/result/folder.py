@@ -11,8 +11,8 @@ from errno import ENOSPC
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from tare.errors import InputError
 from tare.atomic_files import created, empty, new_file, regular_file
+from tare.errors import InputError
 from tare.lab.result.file_ownership import WORK
 from tare.samples.manifest import Manifest, read_manifest, write_manifest
 

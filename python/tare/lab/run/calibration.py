@@ -12,8 +12,8 @@ from typing import Any
 import tomli_w
 from pydantic import TypeAdapter
 
-from tare.errors import InputError
 from tare.atomic_files import replace
+from tare.errors import InputError
 from tare.plan import Plan, expected, parse, refused
 from tare.plan.schema.calibration import MICROSECOND, Calibration
 from tare.untrusted import MEBIBYTE, read_bytes

@@ -6,8 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tare.calibration.detection import NAMES, SHARE, SINGLE_PAIRS, STATISTICS
 from tare.atomic_files import replace
+from tare.calibration.detection import NAMES, SHARE, SINGLE_PAIRS, STATISTICS
 from tare.report.figures.calibration import Ranges, draw_ranges
 from tare.report.figures.canvas import inline
 from tare.report.figures.marks import SERIES

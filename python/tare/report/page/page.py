@@ -17,10 +17,10 @@ from tare.report.result.slowest import slowest as find_slowest
 from tare.report.sections import (
     collected,
     critical_path,
-    experiment_details,
     distances,
     environments,
     evidence,
+    experiment_details,
     glossary,
     machine,
     machine_plots,

@@ -15,8 +15,8 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from tare.errors import InputError
 from tare.atomic_files import regular_file
+from tare.errors import InputError
 from tare.samples.formats.lines import lines
 from tare.trust import trusted_folder
 from tare.verdict.number_text import count, percent

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from tare import __version__
-from tare.errors import InputError
 from tare.atomic_files import replace
+from tare.errors import InputError
 from tare.native import commit
 from tare.samples.manifest import Compare
 from tare.samples.model import REQUEST

@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from tare.errors import InputError
 from tare.atomic_files import regular_file
+from tare.errors import InputError
 from tare.state import state_folder
 
 NAME = "controls.jsonl"

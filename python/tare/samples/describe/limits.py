@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from tare.errors import InputError, TareError
 from tare.atomic_files import regular_file, replace
+from tare.errors import InputError, TareError
 from tare.samples.manifest import DetectionLimit
 from tare.state import state_folder
 from tare.untrusted import read_bytes

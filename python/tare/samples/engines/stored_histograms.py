@@ -19,8 +19,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tare.errors import InputError
 from tare.atomic_files import PRIVATE, new_file, regular_file
+from tare.errors import InputError
 from tare.samples.engines.histogram import OCTAVE, histogram
 from tare.samples.sql.group_numbers import settled
 from tare.state import state_folder

@@ -24,8 +24,8 @@ from tare.stats.interval import Difference, paired_difference, welch_difference
 from tare.stats.permutation import label_permutation, sign_flip
 from tare.stats.power import Design, pooled_spread, spread_of_differences
 from tare.stats.quantile import supported
-from tare.verdict.evidence.evidence import LATENCIES, TAILS, Evidence, Values
 from tare.verdict.evidence.condition_mismatch import holes, load_mismatch
+from tare.verdict.evidence.evidence import LATENCIES, TAILS, Evidence, Values
 from tare.verdict.evidence.systematic import rounding, warm_up
 from tare.verdict.judgement import LEVEL, EffectSizes
 
