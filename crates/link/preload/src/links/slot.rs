@@ -3,12 +3,12 @@
 
 use crate::descriptors::reserved_descriptors;
 use crate::links::busy_wait::Spin;
+use crate::links::interruptible_copy::InterruptibleCopy;
 use crate::links::linger_guard::Guard;
 use crate::links::link_mapping::{DirectionIndex, LinkMapping};
 use crate::links::liveness;
 use crate::links::memory_limit::MemoryCharge;
 use crate::links::received_counts::ReceivedCounts;
-use crate::links::interruptible_copy::InterruptibleCopy;
 use crate::links::slot_allocation;
 use crate::links::waiting_threads::WaitingThreads;
 use crate::{kernel, state};

@@ -305,7 +305,8 @@ fn copy(slot: &Slot, from: &impl SendSource, done: usize) -> Result<Option<Next>
         Ok(copied) => copied,
         Err(error) => return Ok(Some(Next::Failed(error))),
     };
-    if slot.interruptible_copy.invalidated_at().is_some() || !outgoing.publish(head, copied as u64) {
+    if slot.interruptible_copy.invalidated_at().is_some() || !outgoing.publish(head, copied as u64)
+    {
         return Ok(None);
     }
     // In between: the receiver does not read them.
