@@ -106,7 +106,7 @@ OTHER_WRITERS = {
 
 
 def test_files_are_opened_for_writing_by_one_module() -> None:
-    assert having(WRITES, ROOT / "python/tare", ".py") == {"files.py", *OTHER_WRITERS}
+    assert having(WRITES, ROOT / "python/tare", ".py") == {"atomic_files.py", *OTHER_WRITERS}
 
 
 DELETES = r"\.(?:unlink|rmdir)\(|os\.(?:remove|unlink|rmdir)\(|rmtree\("
@@ -125,7 +125,7 @@ OTHER_DELETERS = {
 
 
 def test_files_are_deleted_by_one_module() -> None:
-    assert having(DELETES, ROOT / "python/tare", ".py") == {"files.py", *OTHER_DELETERS}
+    assert having(DELETES, ROOT / "python/tare", ".py") == {"atomic_files.py", *OTHER_DELETERS}
 
 
 @pytest.mark.parametrize(
