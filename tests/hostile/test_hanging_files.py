@@ -36,7 +36,7 @@ def require_fuse() -> None:
 
 def test_files_that_their_server_shows_as_roots_are_no_result_to_resume(open_to_all: Path) -> None:
     require_fuse()
-    module = "tests.hostile.attacks.owned_by_root"
+    module = "tests.hostile.attacks.fuse_names_root_as_owner"
     command = ["unshare", "--mount", sys.executable, "-B", "-m", module, str(open_to_all)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
     assert f"{open_to_all}: was mounted by user {NOBODY}" in done.stdout

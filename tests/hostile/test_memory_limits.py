@@ -60,7 +60,7 @@ def test_hooked_program_gets_its_memory_and_its_reads_are_searched(
 def test_process_that_shares_memory_limits_only_itself(
     how: str, printed: str, restricted: Compile, tmp_path: Path
 ) -> None:
-    command: list[str | Path] = [restricted("sharing"), how]
+    command: list[str | Path] = [restricted("clone_vm"), how]
     expected = plain(command, tmp_path)
     assert (expected.code, expected.out) == (0, f"{printed}\n")
     assert hooked(command, tmp_path, rules("needle", scope="all")).behaviour == expected

@@ -5,7 +5,7 @@
 //! that it has.
 
 use crate::descriptors::reserved_descriptors;
-use crate::links::idle_rings;
+use crate::links::memory::idle_rings;
 use crate::links::service_socket::{self, MUST_END, NAME, PROCESS, SOCKET, THREAD, is_here};
 use crate::links::slots::{self, Slot};
 use crate::stream::downgrade;

@@ -3,12 +3,10 @@
 
 pub mod busy_wait;
 pub mod fork_handlers;
-pub mod idle_rings;
 mod interruptible_copy;
 mod linger_guard;
-mod link_mapping;
 mod liveness;
-pub mod memory_limit;
+pub mod memory;
 mod process_sharing;
 mod received_counts;
 pub mod receiver_lock;

@@ -3,7 +3,7 @@
 
 use crate::links::slot_allocation;
 
-pub use crate::links::link_mapping::{DirectionIndex, LinkMapping, ring_iovecs};
+pub use crate::links::memory::link_mapping::{DirectionIndex, LinkMapping, ring_iovecs};
 pub use crate::links::slot::{DELIVERED, ENDED, ENDS, Slot};
 use core::ffi::c_int;
 use core::sync::atomic::AtomicU32;

@@ -2,7 +2,8 @@
 //! Sending on a linked connection.
 
 use crate::links::slots::{self, DirectionIndex, Slot, ring_iovecs};
-use crate::links::{memory_limit, receiver_lock, sender_lock};
+use crate::links::memory::memory_limit;
+use crate::links::{receiver_lock, sender_lock};
 use crate::state::lock;
 use crate::stream::downgrade::{self, Unread, sends_tcp, tcp_reason};
 use crate::stream::downgrade::{to_tcp, try_serve, uninterrupted};

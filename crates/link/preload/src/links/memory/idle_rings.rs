@@ -2,7 +2,7 @@
 //! Gives the memory of idle rings back to the kernel, for the service thread.
 
 use crate::kernel;
-use crate::links::memory_limit::{IDLE, IS_ANY_IN_USE, NONE, WRITTEN};
+use crate::links::memory::memory_limit::{IDLE, IS_ANY_IN_USE, NONE, WRITTEN};
 use crate::links::receiver_lock;
 use crate::links::slots::{self, DirectionIndex, Slot};
 use crate::state::lock;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sharing HOW: while a thread waits for bytes, a process that has its memory limits its own: a child
+/* clone_vm HOW: while a thread waits for bytes, a process that has its memory limits its own: a child
  * of `clone` with CLONE_VM (clone); or a child that is forked by the handler of a signal, and returns to
  * the call that the signal has interrupted (forked).
  * Prints what each process has received. */
