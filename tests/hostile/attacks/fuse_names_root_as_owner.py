@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fuse_names_root_as_owner.py FOLDER: mounts a file system of FUSE there as user nobody, which says that root
-owns its files; prints whether tare trusts the folder."""
+"""fuse_names_root_as_owner.py FOLDER: mounts a file system of FUSE there as user nobody, which says
+that root owns its files; prints whether tare trusts the folder."""
 
 import os
 import sys

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sending on a linked connection.
 
-use crate::links::slots::{self, DirectionIndex, Slot, ring_iovecs};
 use crate::links::memory::memory_limit;
+use crate::links::slots::{self, DirectionIndex, Slot, ring_iovecs};
 use crate::links::{receiver_lock, sender_lock};
 use crate::state::lock;
 use crate::stream::downgrade::{self, Unread, sends_tcp, tcp_reason};
