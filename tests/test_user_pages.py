@@ -203,6 +203,11 @@ def test_help_keeps_the_rules_of_language() -> None:
     assert not found, "\n" + "\n".join(found)
 
 
+def test_results_name_no_folder_of_the_machine_that_measured() -> None:
+    text = "".join(page.read_text(encoding="utf-8") for page in GENERATED)
+    assert re.findall(r"\S*/(?:home|root|tmp|work)/\S*", text) == []
+
+
 def test_the_index_of_decisions_is_complete() -> None:
     there = (DECISIONS / "README.md").read_text(encoding="utf-8")
     assert there == index(), "run python -m tests.test_user_pages"

@@ -88,6 +88,8 @@ class Machine:
     ) -> Loop | None:
         """One JVM's, at the second attempt if need be; None where that fails."""
         here = self.folder / "loop"
+        if configuration.missing:
+            self.failures[configuration.name] = configuration.missing
         for is_last in (False, True):
             if configuration.name in self.failures:
                 break
@@ -96,7 +98,8 @@ class Machine:
             try:
                 return self._run(configuration, load, here, keep)
             except FAILURES as failure:
-                why = " ".join(str(failure).split()) or type(failure).__name__
+                why = " ".join(str(failure).split()).replace(f"{ROOT}/", "")
+                why = why or type(failure).__name__
                 print(f"{configuration.name}, Java {self.version}: {why}", flush=True)
                 if is_last:
                     self.failures[configuration.name] = why

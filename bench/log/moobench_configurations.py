@@ -45,6 +45,14 @@ class Configuration:
         """Whether its events are written, by others. Threads that spin are no fair peer here."""
         return self.family not in ("", "tare") and self.events > 0 and "spinning" not in self.name
 
+    @property
+    def missing(self) -> str:
+        """What is not installed that it needs, or ""."""
+        of_peer = any(str(PEERS) in option for option in self.jvm)
+        if not of_peer or (PEERS / f"{self.family}.jar").is_file():
+            return ""
+        return f"{self.family} is not installed: setup/install-peers {self.family}"
+
 
 def _tare(
     handler: str, codec: str = "any", policy: str = "wait", calls: int = CALLS

@@ -93,6 +93,13 @@ def test_what_fails_is_named_and_not_tried_again(machine: Machine) -> None:
     assert "| tare, null | 2,000 |" in page
 
 
+def test_peer_that_is_not_installed_is_named_without_a_path(machine: Machine) -> None:
+    of_none = replace(BY_NAME["kieker, TCP"], family="flight recorder")
+    assert machine.loop(of_none, Load(10)) is None
+    [reason] = machine.failures.values()
+    assert reason.startswith("flight recorder is not installed: setup/install-peers ")
+
+
 def test_events_that_nobody_knows_of_end_the_bench(machine: Machine) -> None:
     @contextmanager
     def unknown(_: Program) -> Iterator[Sink]:
