@@ -21,7 +21,7 @@ from tare.lab.pipeline.programs import KAFKA_SERVER, KAFKA_STORAGE
 
 SETTINGS = "server.properties"
 _START = """\
-"$0" format --config "$2" --cluster-id "$3" --standalone && exec "$1" "$2"
+"$0" format --config "$2" --cluster-id="$3" --standalone && exec "$1" "$2"
 """
 _CLIENT = {"bootstrap_timeout_ms": 1_000 * START_S, "reconnect_backoff_max_ms": 500}
 
