@@ -105,6 +105,8 @@ def run(quick: bool) -> bool:
         " of nginx, and of a tiny server in C (`envoy-tiny`), through Envoy:"
         " one user, turns of half a second, Envoy on a CPU of its own; then the same beside a TCP"
         " stream of 5 MB/s. Ratios and differences are medians over the turns."
+        " [Why bars are not reached]"
+        "(decisions/0199-bars-of-links-that-two-cpus-do-not-reach.md)."
     )
     command = f"{'BENCH=quick ' if quick else ''}make bench-link"
     bars = matched(read_bars("link"), cases)
