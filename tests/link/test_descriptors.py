@@ -57,7 +57,7 @@ assert os.waitpid(child, 0)[1] == 0
 
 
 def may_raise_limits() -> bool:
-    """Whether hard limits bind nothing that this user runs."""
+    """Whether this user's programs can raise their hard limits, as root's can."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard + 1))

@@ -28,7 +28,8 @@ struct Task {
 struct Stack(MaybeUninit<[u8; 4096]>);
 
 /// A copy of a descriptor, close-on-exec, with the first free number that is not below the program's
-/// limit, but below `end`. `None` if the hard limit does not allow it; root's programs have none.
+/// limit, but below `end`. `None` if the hard limit does not allow it and the process has no right to
+/// raise that.
 pub fn copy(fd: c_int, end: u64) -> Option<c_int> {
     let own = limits(None).ok()?;
     let most = if IS_HARD.load(Relaxed) { own.rlim_max.min(end) } else { end };

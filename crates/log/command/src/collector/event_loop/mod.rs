@@ -2,10 +2,10 @@
 //! The collector: what it does in each turn, and how long it sleeps between them.
 
 mod accept;
+mod housekeeping;
 mod shutdown;
 
 use super::compressor::Compressor;
-use super::costs;
 use super::event_counts::EventCounts;
 use super::poll_thread::PollThread;
 use super::producer::Producer;
@@ -21,11 +21,9 @@ use crate::procfs;
 use std::collections::VecDeque;
 use std::io;
 use std::mem;
-use std::path::Path;
 use std::time::{Duration, Instant};
-use tare_command::{CostsFile, Failure, UserWarnings, say};
+use tare_command::{CostsFile, UserWarnings, say};
 use tare_log_file::How;
-use tare_tables::Vacant;
 
 /// The longest sleep. Programs wake the collector when a ring is an eighth full; what is less is
 /// looked for so often.
@@ -41,22 +39,9 @@ const SHORT: Duration = Duration::from_micros(250);
 /// How full a ring is at which there is no sleep: it has been rung for already.
 const URGENT: f64 = 0.125;
 
-/// Between the first two readings of the clocks in the file, and between later ones. The time
-/// between grows from one to the other by doubling: a file that ends early, too, has readings
-/// over half of its time at least.
-const FIRST_CLOCKS: Duration = Duration::from_millis(1);
-const CLOCKS: Duration = Duration::from_secs(1);
-/// The longest time between them while nobody logs.
-const IDLE_CLOCKS: Duration = Duration::from_secs(5);
-
 /// Once, however many programs there are.
 const FALLBACK: &str = "a program has no reliable tick counter, so it reads times with \
                         clock_gettime, which takes longer";
-
-/// A program that logs nothing is looked at so often whether it is still the same; all together
-/// take one part in so many of the time.
-const LOOKS: Duration = Duration::from_secs(5);
-const LOOKING: u32 = 500;
 
 /// Of a turn, for programs whose collector has died.
 const SEARCH: Duration = Duration::from_millis(10);
@@ -155,23 +140,6 @@ impl Collector {
             .iter()
             .fold(self.ended, |sum, producer| sum.with(&producer.event_counts()));
         EventCounts { events: all.events.saturating_sub(self.unwritten), ..all }
-    }
-
-    /// Says from now on in `file` what collecting costs.
-    pub fn write_costs(&mut self, file: &Path) -> Result<(), Failure> {
-        self.costs = Some(CostsFile::create(file, |vacant| self.cost_table(vacant))?);
-        Ok(())
-    }
-
-    fn cost_table(&self, vacant: Vacant) -> io::Result<()> {
-        costs::write(self.programs, self.event_counts(), self.bytes(), vacant)
-    }
-
-    fn costs(&mut self, write: impl FnOnce(&mut CostsFile, &Self)) {
-        if let Some(mut file) = self.costs.take() {
-            write(&mut file, self);
-            self.costs = Some(file);
-        }
     }
 
     pub fn bytes(&self) -> u64 {
@@ -364,51 +332,6 @@ impl Collector {
             self.user_warnings.warn(user, text);
         }
         written
-    }
-
-    /// At one program, by turns.
-    fn look(&mut self) {
-        let begin = Instant::now();
-        let (due, before) = self.looks;
-        let count = self.producers.len();
-        if begin < due || count == 0 {
-            return;
-        }
-        let place = (before + 1) % count;
-        self.producers[place].look();
-        let gap = (LOOKS / count as u32).max(begin.elapsed() * LOOKING);
-        self.looks = (begin + gap, place);
-    }
-
-    fn read_clocks(&mut self) -> io::Result<()> {
-        if Instant::now() >= self.clocks_due() {
-            self.log_file.check_path();
-            self.look_at_socket();
-            self.log_file.clock()?;
-            let gap = (2 * self.clocks.1).max(FIRST_CLOCKS).min(self.longest_of_clocks());
-            self.clocks = (Instant::now(), gap);
-        }
-        Ok(())
-    }
-
-    fn clocks_due(&self) -> Instant {
-        self.clocks.0 + self.clocks.1.min(self.longest_of_clocks())
-    }
-
-    fn longest_of_clocks(&self) -> Duration {
-        // Who was lent the file writes events that are not seen here.
-        if self.is_idle && !self.log_file.is_lent() { IDLE_CLOCKS } else { CLOCKS }
-    }
-
-    fn look_at_socket(&mut self) {
-        if !self.has_told_of_socket && !self.acceptor.is_there() {
-            self.has_told_of_socket = true;
-            say(format_args!(
-                "{}: the socket was deleted, so new programs cannot connect. Restart the \
-                 collector",
-                self.acceptor.path().display()
-            ));
-        }
     }
 
     /// Copies what one producer has until then, a batch of each ring, and writes what is compressed;
