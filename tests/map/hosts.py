@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import ClassVar
 
 BRIDGE = "bridge"
 PEER = Path(__file__).parent / "peer.py"
@@ -14,12 +15,16 @@ PEER = Path(__file__).parent / "peer.py"
 class Host:
     """A network namespace with addresses, and what runs in it."""
 
+    namespaces: ClassVar[set[int]] = set()
+    """The numbers of those that exist now."""
+
     def __init__(self, name: str) -> None:
         self.name = name
         self.programs: list[subprocess.Popen[str]] = []
         self.device = ""
         ip("netns", "add", name)
         ip("-n", name, "link", "set", "lo", "up")
+        self.namespaces.add(self.netns)
 
     @property
     def netns(self) -> int:
@@ -51,6 +56,7 @@ class Host:
         for process in self.programs:
             process.kill()
             process.communicate()
+        self.namespaces.discard(self.netns)
         ip("netns", "del", self.name)
 
 

@@ -4,8 +4,10 @@
 import json
 import signal
 import subprocess
+from pathlib import Path
 from typing import Any
 
+from tests.map.hosts import Host
 from tests.waiting import SECONDS
 
 from tare.native import native
@@ -46,6 +48,11 @@ class Tracing:
 
 
 def of_port(found: dict[str, Any], port: int, role: str | None = None) -> list[Edge]:
-    """The edges to a service."""
+    """The edges to a service of the test: in its hosts, or in this process's namespace without any.
+
+    The kernel may give the same port to another program of the machine, in its own namespace.
+    """
+    namespaces = Host.namespaces or {Path("/proc/self/ns/net").stat().st_ino}
     edges = [edge for edge in found["edges"] if edge["port"] == port]
+    edges = [edge for edge in edges if edge["netns"] in namespaces]
     return [edge for edge in edges if role is None or edge["role"] == role]
