@@ -38,6 +38,9 @@ static __always_inline void drain_connection(struct connection *connection, stru
 	if (!tp)
 		return;
 	open_unseen(connection, sk, tp);
+	/* The kernel's state changes after its event. */
+	if (sk->__sk_common.skc_state == TCP_CLOSE)
+		close_unseen(connection, sk, tp);
 	open = bpf_map_lookup_elem(&open_connections, &zero);
 	if (open && is_open(connection))
 		(*open)++;

@@ -8,8 +8,21 @@
 /* The process that runs `find_listeners`. */
 u32 tracer;
 
+/* Ends a connection that is open: no program ran for its event CLOSE, and its program keeps the
+ * socket. */
+static __always_inline void close_unseen(struct connection *connection, struct sock *sk,
+					 struct tcp_sock *tp)
+{
+	if (__sync_val_compare_and_swap(&connection->state, OPEN, CLOSED) != OPEN)
+		return;
+	read_socket(tp, sk, &connection->last);
+	connection->error = sk->sk_err;
+	count_end(connection, tp);
+}
+
 static __always_inline void connecting(struct sock *sk, struct task_struct *task)
 {
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
 	struct connection *connection;
 
 	connection = bpf_sk_storage_get(&connections, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
@@ -17,7 +30,9 @@ static __always_inline void connecting(struct sock *sk, struct task_struct *task
 		lose(UNTRACKED_SOCKETS);
 		return;
 	}
-	/* A socket can be used again after a connect that failed; new records are zero. */
+	if (tp && !streaming)
+		close_unseen(connection, sk, tp);
+	/* A socket can be used again after its end; new records are zero. */
 	if (connection->state != UNKNOWN)
 		__builtin_memset(connection, 0, sizeof(*connection));
 	connection->state = CONNECTING;

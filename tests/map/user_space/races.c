@@ -122,6 +122,21 @@ static void accepted_unseen(void)
 	answers_unseen();
 }
 
+static void broken_unseen(void)
+{
+	accepted();
+	breaks_unseen();
+}
+
+/* A client's, whose program keeps the socket. */
+static void kept_and_broken_unseen(void)
+{
+	connects();
+	answers();
+	tcp_sock.bytes_sent = 100;
+	breaks_unseen();
+}
+
 static void accepted_unknown(void)
 {
 	sock.__sk_common.skc_state = TCP_SYN_RECV;
@@ -254,6 +269,10 @@ static const struct race {
 	{ "closed_when_drained", accepted, breaks, is_drained, NULL, it_ended_once },
 	{ "freed_without_a_close", accepted, is_drained, breaks_unseen_and_is_freed, NULL, it_ended_once },
 	{ "freed_after_a_close", accepted, breaks_and_is_freed, is_drained, NULL, it_ended_once },
+	{ "closes_unseen_when_drained", accepted, breaks_unseen, is_drained, is_drained, it_ended_once },
+	{ "closed_unseen_is_drained", broken_unseen, is_drained, is_drained, nothing_happens, it_ended_once },
+	{ "closed_unseen_is_freed_when_drained", broken_unseen, is_drained, is_freed, NULL, it_ended_once },
+	{ "closed_unseen_connects_again", kept_and_broken_unseen, connects, nothing_happens, NULL, only_ftpd_has_closed },
 	{ "accepted_unseen_closes", accepted_unseen, breaks, is_drained, is_freed, it_ended_once },
 	{ "accepted_unseen_is_freed", accepted_unseen, breaks_unseen_and_is_freed, is_drained, NULL, it_ended_once },
 	{ "answered_unseen_is_drained", answered_unseen, is_drained, is_drained, breaks, only_ftpd_has_closed },
