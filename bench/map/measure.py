@@ -126,6 +126,7 @@ def run(quick: bool) -> bool:
         " Cases are over all cells of a figure with `--method bundle`; total is in the cell with"
         " the highest rate that was measured. First screen: from the start of `tare map` on a"
         " terminal until it shows a connection that was open before."
+        " [Why bars are not reached](decisions/0200-bars-of-the-map-that-two-cpus-do-not-reach.md)."
     )
     command = f"{'BENCH=quick ' if quick else ''}make bench-map"
     more = "\n".join([table(results), "", *failures])
