@@ -60,8 +60,8 @@ def test_a_rate_that_is_a_share_of_the_capacity(experiment: Experiment) -> None:
     experiment.measure(blocks=1)
     recorded = experiment.manifest["load"]
     assert recorded["rate"] == pytest.approx(0.1 * recorded["capacity"]["rate"])
-    # Only replies with this body count for the capacity. On a machine that others use, two users may
-    # be too slow for the rate, and a short run may have no reply in time.
+    # Only replies with this body count for the capacity. On a machine that others use, two users
+    # may be too slow for the rate, and a short run may have no reply in time.
     assert recorded["capacity"]["rate"] > 0
     assert all(run["errors"] == 0 for run in experiment.manifest["runs"])
 
