@@ -321,6 +321,7 @@ def run(minutes: float) -> None:
     assert not wrong, f"{len(wrong)} edges are wrong"
     assert last["interval"] == reader.lines
     assert not last["missed_intervals"], f"{last['missed_intervals']} intervals were missed"
+    assert not last["missing"], last["missing"]
     assert {name for name, number in last["completeness"].items() if number} <= {"removed_edges"}
     if removed:
         lacking = less(total(expected.values()), total(counts.values()))

@@ -35,8 +35,7 @@ impl CostsFile {
         let file = Self { shown: shown.into(), path, renewed: Instant::now(), told: false };
         if file.path.metadata().is_ok_and(|status| !status.is_file()) {
             return Err(refuse(
-                "not a regular file; give a regular file, which is replaced again and again"
-                    .to_owned(),
+                "not a regular file; give a regular file, which each update replaces".to_owned(),
             ));
         }
         if has_something_else(&file.path) {

@@ -147,7 +147,7 @@ static __always_inline void closing(struct sock *sk)
 }
 
 /* The end of a connection whose event ESTABLISHED was lost. */
-static __noinline void closed_unseen(struct connection *connection, struct sock *sk,
+static __noinline void closed_unopened(struct connection *connection, struct sock *sk,
 				     struct tcp_sock *tp, bool is_client)
 {
 	if (count_opening(connection, sk, is_client))
@@ -171,7 +171,7 @@ static __always_inline void closed(struct sock *sk, bool was_open)
 	connection->error = sk->sk_err;
 	state = __sync_lock_test_and_set(&connection->state, CLOSED);
 	if (was_open && (state == CONNECTING || state == LISTENING)) {
-		closed_unseen(connection, sk, tp, state == CONNECTING);
+		closed_unopened(connection, sk, tp, state == CONNECTING);
 	} else if (state == CONNECTING) {
 		adopt(connection);
 		if (streaming) {

@@ -18,8 +18,8 @@ const CLOCKS: Duration = Duration::from_secs(1);
 /// The longest time between them while no program logs.
 const IDLE_CLOCKS: Duration = Duration::from_secs(5);
 
-/// A program that logs nothing is looked at so often whether it is still the same; all together
-/// take one part in so many of the time.
+/// Between two checks whether a program that logs nothing is still the same. After each, the collector
+/// waits at least `LOOKING` times as long as the check took.
 const LOOKS: Duration = Duration::from_secs(5);
 const LOOKING: u32 = 500;
 

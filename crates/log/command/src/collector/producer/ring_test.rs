@@ -14,9 +14,9 @@ fn empty(name: &str) -> Ring {
     Ring::map(file.into_raw_fd(), 0, WORDS).unwrap()
 }
 
-/// Of a ring of four events, the first two of which a thread was to overwrite when it was
-/// killed: before or after it moved the tail.
-fn told(has_moved: bool) -> Option<u64> {
+/// How many events a ring of four reports as lost. A thread was killed while it overwrote the first
+/// two, before or after it moved the tail.
+fn lost_when_killed(has_moved: bool) -> Option<u64> {
     let mut ring = empty(if has_moved { "moved" } else { "unmoved" });
     let mut words = Vec::new();
     assert!(!ring.is_time(true));
@@ -36,8 +36,8 @@ fn told(has_moved: bool) -> Option<u64> {
 
 #[test]
 fn a_thread_killed_while_it_overwrites_has_lost_what_it_freed() {
-    assert_eq!(told(true), Some(2));
-    assert_eq!(told(false), None);
+    assert_eq!(lost_when_killed(true), Some(2));
+    assert_eq!(lost_when_killed(false), None);
 }
 
 #[test]
