@@ -27,10 +27,10 @@ conntrack v1.4.7 (conntrack-tools): 3 flow events have been shown.
 """
 BPFTRACE = """\
 Attaching 2 probes...
-@[198.18.0.100, 198.18.0.1, 40000, 9000, 2]: 2
-@[198.18.0.100, 198.18.0.1, 40000, 9000, 1]: 2
-@[198.18.0.1, 198.18.0.100, 9000, 40000, 1]: 2
-@[127.0.0.1, 127.0.0.1, 41000, 80, 1]: 9
+@[198.18.0.100, 198.18.0.1, 40000, 9000]: 2
+@[198.18.0.1, 198.18.0.100, 9000, 40000]: 2
+@[127.0.0.1, 127.0.0.1, 41000, 80]: 9
+printed
 """
 CLIENT_END = ("198.18.0.100", "198.18.0.1", 40000, 9000)
 SERVER_END = ("198.18.0.1", "198.18.0.100", 9000, 40000)
@@ -48,7 +48,7 @@ def test_events_of_conntrack_are_flows_from_the_client() -> None:
     assert len(tracked(CONNTRACK, is_server=True)) == 2
 
 
-def test_counts_of_bpftrace_are_of_the_load_and_of_connections_only() -> None:
+def test_counts_of_bpftrace_are_of_the_load_only() -> None:
     assert [*established(BPFTRACE)] == [(CLIENT_END, 2), (SERVER_END, 2)]
 
 

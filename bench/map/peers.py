@@ -16,7 +16,7 @@ from typing import Any
 
 from bench.link.services import cpu_seconds
 from bench.map.completeness import Exchanged, Key, Shares, percent
-from bench.map.load import CellError
+from bench.map.load import CellError, wait_for
 from bench.map.network import CLIENT, SERVERS, Namespace, Network
 
 PEERS = ("ss", "conntrack", "bpftrace")
@@ -24,13 +24,21 @@ OF_UDP = ("ss", "conntrack")
 """The kernel has no tracepoint of UDP with addresses, so bpftrace shows only TCP."""
 TRACKED = ["INPUT", "-m", "conntrack", "--ctstate", "NEW", "-j", "ACCEPT"]
 """The kernel tracks connections of a namespace only if a rule asks for them."""
-STATES = (
-    "tracepoint:sock:inet_sock_set_state"
+CONNECTIONS = (
+    "tracepoint:sock:inet_sock_set_state /args->newstate == 1/"
     " { @[ntop(args->family, args->saddr), ntop(args->family, args->daddr),"
-    " args->sport, args->dport, args->newstate] = count(); }"
-    " interval:s:1 { print(@); clear(@); }"
+    " args->sport, args->dport] = count(); }"
+    ' interval:s:1 { print(@); clear(@); printf("printed\\n"); }'
 )
-ESTABLISHED = "1"
+"""1: established."""
+KEYS = {"BPFTRACE_MAP_KEYS_MAX": str(1 << 16)}
+"""By default it counts 4,096 connections a second."""
+WITH_TRACEPOINTS = [
+    *("unshare", "--mount", "sh", "-c"),
+    'mount -t tracefs tracefs /sys/kernel/tracing && exec "$@"',
+    "sh",
+]
+"""bpftrace reads their formats there; not every system has them mounted."""
 LIST_S = 1
 """Between two listings."""
 
@@ -106,14 +114,17 @@ def watching(name: str, network: Network, folder: Path) -> Iterator[Watching]:
                 stack.callback(end.output, "iptables", "-D", *TRACKED)
             commands = [end.command(["conntrack", "-E"]) for end in ends]
         else:
-            commands = [["bpftrace", "-e", STATES]]
+            commands = [[*WITH_TRACEPOINTS, "bpftrace", "-e", CONNECTIONS]]
         files = [folder / f"{name}-{number}" for number in range(len(commands))]
         processes = []
         for command, file in zip(commands, files, strict=True):
             output = stack.enter_context(file.open("wb"))
-            process = subprocess.Popen(command, stdout=output, stderr=output)
+            environment = os.environ | KEYS
+            process = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
             processes.append(stack.enter_context(process))
             stack.callback(process.kill)
+        if name == "bpftrace":
+            wait_for(lambda: has_printed(processes, files[0]), f"output of {name}")
         yield Watching(
             lambda: sum(cpu_seconds(process.pid) for process in processes),
             lambda: run_on(processes),
@@ -126,6 +137,12 @@ def run_on(processes: Sequence[subprocess.Popen[Any]]) -> None:
     for process in processes:
         if process.poll() is not None:
             raise CellError(f"{process.args!r}: exit code {process.returncode}")
+
+
+def has_printed(processes: Sequence[subprocess.Popen[Any]], file: Path) -> bool:
+    """bpftrace does when its program is attached."""
+    run_on(processes)
+    return b"printed" in file.read_bytes()
 
 
 class Listing(Thread):
@@ -212,7 +229,7 @@ def tracked(text: str, is_server: bool) -> list[Flow]:
 
 def established(text: str) -> Iterator[tuple[Flow, int]]:
     """What the program of bpftrace counted, at both ends."""
-    counted = r"^@\[([\d.]+), ([\d.]+), (\d+), (\d+), (\d+)\]: (\d+)$"
-    for local, peer, sport, dport, state, count in re.findall(counted, text, re.MULTILINE):
-        if state == ESTABLISHED and {local, peer} & {CLIENT, *SERVERS}:
+    counted = r"^@\[([\d.]+), ([\d.]+), (\d+), (\d+)\]: (\d+)$"
+    for local, peer, sport, dport, count in re.findall(counted, text, re.MULTILINE):
+        if {local, peer} & {CLIENT, *SERVERS}:
             yield (local, peer, int(sport), int(dport)), int(count)

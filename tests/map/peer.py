@@ -2,6 +2,7 @@
 """A client and a server over TCP and UDP that does what its standard input says, a line a time."""
 
 import contextlib
+import ctypes
 import errno
 import platform
 import signal
@@ -18,6 +19,7 @@ KEPT: dict[str, socket.socket] = {}
 DESTINATIONS: dict[str, tuple[str, int] | None] = {}
 THREADS: dict[str, threading.Thread] = {}
 IP_RECVERR = 11
+LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def family_of(address: str) -> socket.AddressFamily:
@@ -63,6 +65,30 @@ def close_listener(port: str) -> str:
 def open_connection(name: str, address: str, port: str) -> str:
     KEPT[name] = socket.create_connection((address, int(port)))
     return "open"
+
+
+def connect_again(name: str, address: str, port: str) -> str:
+    """The same socket, disconnected before."""
+    connection = KEPT[name]
+    disconnect(connection)
+    connection.connect((address, int(port)))
+    return "open"
+
+
+def disconnect(connection: socket.socket) -> None:
+    nowhere = struct.pack("16x")
+    if LIBC.connect(connection.fileno(), nowhere, len(nowhere)):
+        raise OSError(ctypes.get_errno(), "connect")
+
+
+def listen_again(name: str) -> int:
+    """A socket that was connected; prints its port."""
+    connection = KEPT[name]
+    disconnect(connection)
+    connection.bind(("", 0))
+    connection.listen()
+    threading.Thread(target=accept, args=(connection,), daemon=True).start()
+    return int(connection.getsockname()[1])
 
 
 def exchange(name: str, size: str) -> str:
@@ -316,6 +342,8 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "listen": listen,
     "close_listener": close_listener,
     "open": open_connection,
+    "connect_again": connect_again,
+    "listen_again": listen_again,
     "exchange": exchange,
     "close": close,
     "short": short,

@@ -85,6 +85,31 @@ def test_listener_older_than_the_tracer_owns_what_it_accepts(
     assert (edge["program"], edge["pid"], edge["opened"]) == ("shop", server.pid, 3)
 
 
+@pytest.mark.parametrize("method", ["bundle", "aggregate"])
+def test_a_socket_that_is_used_again_has_an_edge_each_time(
+    hosts: Hosts, program: Program, method: str
+) -> None:
+    server = hosts[1].start(program("shop"))
+    client = hosts[0].start(program("browser"))
+    first, second = (int(server.ask("listen", SERVER["4"])) for _ in range(2))
+    with Tracing("--method", method) as tracing:
+        client.ask("open", "one", SERVER["4"], first)
+        client.ask("exchange", "one", 300)
+        client.ask("connect_again", "one", SERVER["4"], second)
+        client.ask("exchange", "one", 500)
+        own = int(client.ask("listen_again", "one"))
+        server.ask("short", CLIENT["4"], own, 2, 10)
+        wait_for(lambda: all_closed(hosts))
+        found = tracing.stop()
+    for port, size, opened in ((first, 300, 1), (second, 500, 1), (own, 20, 2)):
+        for role in ("client", "server"):
+            (edge,) = of_port(found, port, role)
+            assert (edge["opened"], edge["closed"], edge["active"]) == (opened, opened, 0)
+            assert (edge["bytes_sent"], edge["bytes_received"]) == (size, size)
+            is_listener = port == own
+            assert edge["program"] == ("browser" if (role == "client") ^ is_listener else "shop")
+
+
 def test_refused_connects_are_counted_by_reason(hosts: Hosts, program: Program) -> None:
     client = hosts[0].start(program("browser"))
     with Tracing() as tracing:

@@ -29,6 +29,9 @@ pub fn printable<'text>(text: &'text str, keep: &[char]) -> Cow<'text, str> {
 /// JSON in which such characters are escapes (`\u202e`), wherever it goes: outside of its strings, JSON
 /// has none. As `tare.terminal.json_text` in Python.
 pub fn printable_json(json: &str) -> Cow<'_, str> {
+    if json.is_ascii() && !json.as_bytes().contains(&b'\x7f') {
+        return Cow::Borrowed(json);
+    }
     // Control characters of ASCII are escaped already, or separate values.
     let is_harmless = |character: char| character < '\x7f' || !is_harmful(character);
     if json.chars().all(is_harmless) {

@@ -16,25 +16,37 @@ static __always_inline void close_unseen(struct connection *connection, struct s
 	if (__sync_val_compare_and_swap(&connection->state, OPEN, CLOSED) != OPEN)
 		return;
 	read_socket(tp, sk, &connection->last);
+	/* A socket that its program disconnected since has none of its counters. */
+	if (connection->last.packets_sent < connection->counted.packets_sent ||
+	    connection->last.packets_received < connection->counted.packets_received)
+		connection->last = connection->counted;
 	connection->error = sk->sk_err;
 	count_end(connection, tp);
+}
+
+/* The record of a socket that begins anew. Another CPU may still count the end of its earlier
+ * connection, by the earlier record: that is freed when no program runs that has it. */
+static __always_inline struct connection *new_record(struct sock *sk)
+{
+	struct connection *connection;
+
+	bpf_sk_storage_delete(&connections, sk);
+	connection = bpf_sk_storage_get(&connections, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!connection)
+		lose(UNTRACKED_SOCKETS);
+	return connection;
 }
 
 static __always_inline void connecting(struct sock *sk, struct task_struct *task)
 {
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
-	struct connection *connection;
+	struct connection *connection = bpf_sk_storage_get(&connections, sk, 0, 0);
 
-	connection = bpf_sk_storage_get(&connections, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!connection) {
-		lose(UNTRACKED_SOCKETS);
-		return;
-	}
-	if (tp && !streaming)
+	if (connection && tp && !streaming)
 		close_unseen(connection, sk, tp);
-	/* A socket can be used again after its end; new records are zero. */
-	if (connection->state != UNKNOWN)
-		__builtin_memset(connection, 0, sizeof(*connection));
+	connection = new_record(sk);
+	if (!connection)
+		return;
 	connection->state = CONNECTING;
 	connection->pid = task->tgid;
 	connection->key.role = ROLE_CLIENT;
@@ -45,15 +57,11 @@ static __always_inline void connecting(struct sock *sk, struct task_struct *task
 
 static __always_inline void listening(struct sock *sk)
 {
-	struct connection *connection;
+	struct connection *connection = new_record(sk);
 	struct task_struct *task = bpf_get_current_task_btf();
 
-	connection = bpf_sk_storage_get(&connections, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!connection) {
-		lose(UNTRACKED_SOCKETS);
+	if (!connection)
 		return;
-	}
-	__builtin_memset(connection, 0, sizeof(*connection));
 	connection->state = LISTENING;
 	connection->pid = task->tgid;
 	connection->owner_listened = true;

@@ -42,6 +42,19 @@ static void breaks_and_is_freed(void)
 	is_freed();
 }
 
+/* To another port. */
+static void connects_again(void)
+{
+	sock.__sk_common.skc_dport = 0x5100;
+	connects();
+}
+
+static void breaks_and_connects_again(void)
+{
+	breaks();
+	connects_again();
+}
+
 static void answers_and_breaks(void)
 {
 	answers();
@@ -64,7 +77,7 @@ static void is_closed_and_ends(void)
 
 static void is_drained(void)
 {
-	drain(&(struct bpf_iter__bpf_sk_storage_map){ .sk = &sock, .value = &storage });
+	drain(&(struct bpf_iter__bpf_sk_storage_map){ .sk = &sock, .value = record });
 }
 
 static void is_found(void)
@@ -86,13 +99,13 @@ static void connecting_before(void) { sock.__sk_common.skc_state = TCP_SYN_SENT;
 /* Accepted: it has the record of a listener, of which the program is known or not. */
 static void accepted(void)
 {
-	has_storage = true;
-	storage.state = LISTENING;
-	storage.pid = inetd.tgid;
-	storage.owner_listened = true;
-	storage.key.role = ROLE_SERVER;
-	storage.key.program = inodes[0].i_ino;
-	storage.key.device = disk.s_dev;
+	create_record();
+	record->state = LISTENING;
+	record->pid = inetd.tgid;
+	record->owner_listened = true;
+	record->key.role = ROLE_SERVER;
+	record->key.program = inodes[0].i_ino;
+	record->key.device = disk.s_dev;
 	sock.__sk_common.skc_state = TCP_SYN_RECV;
 	answers();
 	tcp_sock.bytes_sent = 100;
@@ -103,8 +116,8 @@ static void accepted_before(void)
 {
 	accepted();
 	element_count = 0;
-	storage.state = LISTENING;
-	storage.opened = false;
+	record->state = LISTENING;
+	record->opened = false;
 }
 
 static void connecting_seen(void) { connects(); }
@@ -129,12 +142,28 @@ static void broken_unseen(void)
 }
 
 /* A client's, whose program keeps the socket. */
-static void kept_and_broken_unseen(void)
+static void kept(void)
 {
 	connects();
 	answers();
 	tcp_sock.bytes_sent = 100;
+}
+
+static void kept_and_broken_unseen(void)
+{
+	kept();
 	breaks_unseen();
+}
+
+/* And disconnects it, which takes its counters. */
+static void drained_broken_unseen_and_disconnected(void)
+{
+	kept();
+	tcp_sock.data_segs_out = 1;
+	is_drained();
+	breaks_unseen();
+	tcp_sock.bytes_sent = 0;
+	tcp_sock.data_segs_out = 0;
 }
 
 static void accepted_unknown(void)
@@ -200,6 +229,12 @@ static bool only_ftpd_has_closed(void)
 {
 	return has(NULL, nothing) && has(&inodes[0], nothing) &&
 	       has(&inodes[1], (struct sums){ .opened = 1, .closed = 1, .sent = tcp_sock.bytes_sent });
+}
+
+static bool only_ftpd_has_closed_and_has_sent(void)
+{
+	return has(NULL, nothing) && has(&inodes[0], nothing) &&
+	       has(&inodes[1], (struct sums){ .opened = 1, .closed = 1, .sent = 100 });
 }
 
 static bool only_ftpd_has_it_open(void)
@@ -272,7 +307,13 @@ static const struct race {
 	{ "closes_unseen_when_drained", accepted, breaks_unseen, is_drained, is_drained, it_ended_once },
 	{ "closed_unseen_is_drained", broken_unseen, is_drained, is_drained, nothing_happens, it_ended_once },
 	{ "closed_unseen_is_freed_when_drained", broken_unseen, is_drained, is_freed, NULL, it_ended_once },
-	{ "closed_unseen_connects_again", kept_and_broken_unseen, connects, nothing_happens, NULL, only_ftpd_has_closed },
+	{ "closed_unseen_connects_again", kept_and_broken_unseen, connects_again, nothing_happens, NULL, only_ftpd_has_closed },
+	{ "closed_unseen_connects_again_when_drained", kept_and_broken_unseen, connects_again, is_drained, NULL, only_ftpd_has_closed },
+	{ "closed_unseen_is_drained_when_it_connects_again", kept_and_broken_unseen, is_drained, connects_again, NULL, only_ftpd_has_closed },
+	{ "drained_closes_and_connects_again", kept, is_drained, breaks_and_connects_again, NULL, only_ftpd_has_closed },
+	{ "closes_and_connects_again_when_drained", kept, breaks_and_connects_again, is_drained, NULL, only_ftpd_has_closed },
+	{ "closed_unseen_and_disconnected_connects_again", drained_broken_unseen_and_disconnected, connects_again, is_drained, NULL, only_ftpd_has_closed_and_has_sent },
+	{ "drained_disconnected_connects_again", drained_broken_unseen_and_disconnected, is_drained, connects_again, NULL, only_ftpd_has_closed_and_has_sent },
 	{ "accepted_unseen_closes", accepted_unseen, breaks, is_drained, is_freed, it_ended_once },
 	{ "accepted_unseen_is_freed", accepted_unseen, breaks_unseen_and_is_freed, is_drained, NULL, it_ended_once },
 	{ "answered_unseen_is_drained", answered_unseen, is_drained, is_drained, breaks, only_ftpd_has_closed },
@@ -289,8 +330,9 @@ static const struct race {
 static void reset(void)
 {
 	element_count = 0;
-	has_storage = false;
-	memset(&storage, 0, sizeof(storage));
+	record = NULL;
+	record_count = 0;
+	memset(records, 0, sizeof(records));
 	memset(&tcp_sock, 0, sizeof(tcp_sock));
 	sock = (struct sock){
 		.__sk_common = { .skc_family = AF_INET, .skc_daddr = 1, .skc_rcv_saddr = 2,

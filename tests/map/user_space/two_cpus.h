@@ -17,8 +17,9 @@ struct element {
 
 static struct element elements[64];
 static unsigned element_count;
-static struct connection storage;
-static bool has_storage;
+/* One after the other: a program can still have a record that another one has removed. */
+static struct connection records[4], *record;
+static unsigned record_count;
 static struct sock sock;
 static struct tcp_sock tcp_sock;
 static struct socket sock_of_file = { .sk = &sock };
@@ -151,13 +152,28 @@ long bpf_map_update_elem(void *map, const void *key, const void *value, unsigned
 	return 0;
 }
 
+static void create_record(void)
+{
+	if (record_count == sizeof(records) / sizeof(*records))
+		abort();
+	record = &records[record_count++];
+}
+
 void *bpf_sk_storage_get(void *map, void *sk, void *value, unsigned long long flags)
 {
 	step();
-	if (!has_storage && !flags)
-		return NULL;
-	has_storage = true;
-	return &storage;
+	if (!record && flags)
+		create_record();
+	return record;
+}
+
+long bpf_sk_storage_delete(void *map, void *sk)
+{
+	step();
+	if (!record)
+		return -1;
+	record = NULL;
+	return 0;
 }
 
 long bpf_map_delete_elem(void *map, const void *key) { abort(); }

@@ -260,12 +260,20 @@ impl Tracer {
     fn counts(&mut self) -> Result<Edges, Error> {
         match self.method {
             Method::Bundle | Method::Poll => {
-                let mut edges: HashMap<_, _> =
-                    maps::read_edges(&self.kernel, MapBuffer::First)?.into_iter().collect();
-                for (key, counts) in self.totals.edges() {
-                    edges.entry(key).or_insert(EdgeCounts::EMPTY).add(&counts);
+                let mut edges = maps::read_edges(&self.kernel, MapBuffer::First)?;
+                let mut kept: HashMap<_, _> = self.totals.edges().into_iter().collect();
+                kept.retain(|_, counts| *counts != EdgeCounts::EMPTY);
+                // Most readings are large, and nothing was evicted before.
+                if kept.is_empty() {
+                    return Ok(edges);
                 }
-                Ok(edges.into_iter().collect())
+                for (key, counts) in &mut edges {
+                    if let Some(more) = kept.remove(key) {
+                        counts.add(&more);
+                    }
+                }
+                edges.extend(kept);
+                Ok(edges)
             }
             Method::Aggregate => {
                 self.take_flows()?;

@@ -28,6 +28,7 @@ void *bpf_map_lookup_elem(void *map, const void *key);
 long bpf_map_update_elem(void *map, const void *key, const void *value, unsigned long long flags);
 long bpf_map_delete_elem(void *map, const void *key);
 void *bpf_sk_storage_get(void *map, void *sk, void *value, unsigned long long flags);
+long bpf_sk_storage_delete(void *map, void *sk);
 void *bpf_ringbuf_reserve(void *map, unsigned long long size, unsigned long long flags);
 void bpf_ringbuf_submit(void *data, unsigned long long flags);
 unsigned long long bpf_ktime_get_ns(void);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use serde::Serialize;
+use std::borrow::Cow;
 use tare_command::terminal::printable_json;
 use tare_map::{Completeness, Cost, Edge, Method, Missing, Reading};
 
@@ -32,7 +33,7 @@ pub fn whole(
     cost: Option<&Cost>,
 ) -> serde_json::Result<String> {
     let object = object(method, reading, seconds, cost, None);
-    Ok(printable_json(&serde_json::to_string_pretty(&object)?).into_owned() + "\n")
+    Ok(printable_line(serde_json::to_string_pretty(&object)?))
 }
 
 /// The same in one line, with the number of the interval.
@@ -46,7 +47,16 @@ pub fn line(
 ) -> serde_json::Result<String> {
     let interval = Some(Interval { interval, missed_intervals });
     let object = object(method, reading, seconds, cost, interval);
-    Ok(printable_json(&serde_json::to_string(&object)?).into_owned() + "\n")
+    Ok(printable_line(serde_json::to_string(&object)?))
+}
+
+/// Of a megabyte that is harmless, there is no copy.
+fn printable_line(mut json: String) -> String {
+    if let Cow::Owned(escaped) = printable_json(&json) {
+        json = escaped;
+    }
+    json.push('\n');
+    json
 }
 
 fn object<'reading>(
