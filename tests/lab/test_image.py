@@ -61,7 +61,9 @@ def run(container: Container, script: str, folder: Path, **variables: str) -> st
     log = folder.parent / "log"
     container.copy_in([folder])
     words = ["sh", "-c", script]
-    directory = container.directory(folder)
+    files = container.image_of(None)
+    assert files is not None
+    directory = files.directory or folder
     process = container.start(Program("service", words, directory, log, [0], variables))
     wait_until_ended(container.processes, process)
     return log.read_text()

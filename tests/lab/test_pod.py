@@ -53,7 +53,8 @@ def run(pod: Pod, script: str, folder: Path, **variables: str) -> str:
     folder.mkdir(exist_ok=True)
     log = folder / "log"
     pod.copy_in([folder])
-    directory = pod.directory(folder)
+    files = pod.image_of(None)
+    directory = (files and files.directory) or folder
     program = Program("service", ["sh", "-c", script], directory, log, [0], variables)
     wait_until_ended(pod.processes, pod.start(program))
     return log.read_text()

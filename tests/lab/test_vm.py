@@ -70,6 +70,13 @@ def test_a_guest_has_the_memory_that_it_was_given(guest: Vm) -> None:
 
 
 @USER_MODE_LINUX
+def test_a_process_that_the_guest_killed_for_memory_is_counted(guest: Vm) -> None:
+    assert guest.oom_kills() == 0
+    guest.exec(["sh", "-c", f"{sys.executable} -c 'b\"x\" * (1 << 30)' || :"])
+    assert guest.oom_kills() == 1
+
+
+@USER_MODE_LINUX
 def test_processes_whose_parents_have_ended_leave_no_zombies(guest: Vm) -> None:
     guest.exec(["sh", "-c", "for one in 1 2 3 4 5; do sh -c 'sleep 0.1 & exit 0'; done"])
     # The name of a zombie stays.

@@ -34,6 +34,10 @@ _TYPES: dict[str, type[Environment]] = {
 }
 
 
+WITH_CONTAINERS = ("host", "netns", "container")
+"""Environments in which a service can have a container of its own with an image."""
+
+
 def check(plan: Plan) -> None:
     """Raises InputError if this machine cannot provide an environment of the plan, or containers
     for what the service needs."""
@@ -95,12 +99,19 @@ def available(plan: Plan) -> tuple[Plan, list[str]]:
 
 
 def _check_containers(plan: Plan) -> None:
-    for number, service in enumerate(plan.services):
-        if service.container:
-            try:
-                Container.check(ContainerEnvironment(type="container"))
-            except PydanticCustomError as error:
-                raise refused(plan, ("services", number, "container"), error) from error
+    """Raises InputError if this machine, or an environment, has no containers for a service."""
+    for service in plan.all_services:
+        if (own := service.table.container) is None:
+            continue
+        place = (*service.place, "container")
+        try:
+            Container.check(ContainerEnvironment(type="container", image=own.image))
+        except PydanticCustomError as error:
+            raise refused(plan, place, error) from error
+        unfit = [one.type for one in plan.environments if one.type not in WITH_CONTAINERS]
+        if unfit and own.model_fields_set:
+            wanted = f"no image or setting of a container in {unfit[0]}; use container or netns"
+            raise refused(plan, place, expected(wanted))
 
 
 def _missing(plan: Plan) -> dict[int, PydanticCustomError]:

@@ -6,7 +6,7 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,8 @@ class Contents:
     memory: int | None
     root: Path | None = None
     """The folder with all other files; None for those of this host."""
+    mounts: Mapping[Path, Path] = field(default_factory=dict)
+    """Files and folders of this host that are read-only at another path."""
 
 
 def write(bundle: Path, name: str, contents: Contents, home: Path | None = None) -> None:
@@ -161,6 +163,7 @@ def _given(contents: Contents) -> Iterable[dict[str, Any]]:
         for path in contents.visible
         if contents.root is not None or is_hidden(path)
     }
+    given |= {path: _bind(path, "ro", source) for path, source in contents.mounts.items()}
     given |= {path: _bind(path, "rw") for path in contents.volumes}
     for path, layer in contents.layered:
         _make_layer(layer)

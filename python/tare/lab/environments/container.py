@@ -10,7 +10,7 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ from tare.lab.processes.logs import last_lines
 from tare.lab.processes.processes import Family, Process, Processes, find, variables_of
 from tare.native import native
 from tare.plan import expected
+from tare.plan.schema.services import OwnContainer
 from tare.running.created_resources import Record, record
 from tare.running.directory import runtime_directory
 
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
     from tare.lab.environments.bridge_network import BridgeNetwork
 
 _numbers = itertools.count(1)
+LOCALHOST = "127.0.0.1 localhost\n::1 localhost"
+NOTHING_OWN = OwnContainer()
+EXEC_S = 10.0
+"""A command that asks a service may take so long."""
 NAMES = (Path("/etc/hosts"), Path("/etc/resolv.conf"))
 """What engines give to the containers of an image, whose own files know no name of a host."""
 
@@ -57,7 +62,8 @@ class Container(Environment):
         """By the name of the program."""
         self._written: list[Path] = []
         self._root = None if settings.root is None else Path(settings.root)
-        self._image: image.Image | None = None
+        self._images: dict[str, image.Image] = {}
+        self._hosts: Mapping[str, str] = {}
         self._visible = [Path(native("", "")).parent]
 
     @staticmethod
@@ -75,8 +81,7 @@ class Container(Environment):
             image.check(settings.image)
 
     def prepare(self) -> None:
-        if self.settings.image is not None:
-            self._image = image.read_image(self.settings.image)
+        self.image_of(None)
         if self._own_network:
             self._network.prepare()
 
@@ -99,8 +104,15 @@ class Container(Environment):
         self._written += [path.absolute() for path in paths]
         self._visible += [path.absolute() for path in read_only]
 
-    def directory(self, default: Path) -> Path:
-        return default if self._image is None else self._image.directory or default
+    def name_hosts(self, addresses: Mapping[str, str]) -> None:
+        self._hosts = addresses
+
+    def image_of(self, container: OwnContainer | None) -> image.Image | None:
+        own = None if container is None else container.image
+        name = own or self.settings.image
+        if name is not None and name not in self._images:
+            self._images[name] = image.read_image(name)
+        return self._images.get(name)
 
     def start(self, program: Program) -> Process:
         box = self._box(program)
@@ -117,6 +129,10 @@ class Container(Environment):
 
     def family(self, process: Process) -> Family:
         return self._boxes[process.name].running.family()
+
+    def exec_beside(self, process: Process, words: Sequence[str]) -> str:
+        box = self._boxes[process.name]
+        return output(box.words(words, box.program), named=words, limit_s=EXEC_S)
 
     def exec(self, words: Sequence[str]) -> str:
         cpus = sorted(os.sched_getaffinity(0))
@@ -140,7 +156,7 @@ class Container(Environment):
         """The container of a program, running."""
         if program.name not in self._boxes:
             # Before it is made: what fails on the way is removed, too.
-            box = self._boxes[program.name] = Box(self.processes, program.name, program.cpus)
+            box = self._boxes[program.name] = Box(self.processes, program)
             self._make(box, program)
         return self._boxes[program.name]
 
@@ -152,11 +168,13 @@ class Container(Environment):
         if self.settings.files == "layered":
             # Before the container is made, whose record names its layers.
             written, layered = [], [(path, box.layer(path)) for path in self._written]
-        if self._image is not None and not program.is_of_lab:
-            box.make(self._image)
+        files = None if program.is_of_lab else self.image_of(program.container)
+        own = program.container or NOTHING_OWN
+        if files is not None:
+            box.make(files)
             assert box.root is not None
             assert box.user is not None
-            self._image.check_program(box.root, program.command)
+            files.check_program(box.root, program.command)
             image.give_files(box.user, [*volumes, *self._written])
             visible = [*visible, *(path for path in NAMES if path.exists())]
         elif self._root is not None:
@@ -172,9 +190,10 @@ class Container(Environment):
                 layered=layered,
                 visible=visible,
                 network=self._network.namespace if isinstance(self._network, Netns) else None,
-                cpus=self.settings.cpus,
-                memory=self.settings.memory,
+                cpus=own.cpus or self.settings.cpus,
+                memory=own.memory or self.settings.memory,
                 root=box.root,
+                mounts=box.mounts(own, self._hosts),
             )
         )
 
@@ -182,8 +201,8 @@ class Container(Environment):
 class Box:
     """One container."""
 
-    def __init__(self, processes: Processes, program: str, cpus: Sequence[int]) -> None:
-        self.processes, self.program, self.cpus = processes, program, cpus
+    def __init__(self, processes: Processes, program: Program) -> None:
+        self.processes, self.program = processes, program
         self.name = f"tare-{os.getpid()}-{next(_numbers)}"
         self.layers: dict[Path, Path] = {}
         self.root: Path | None = None
@@ -257,12 +276,12 @@ class Box:
         """Starts a command that belongs to the supervisor, which removes all if tare ends."""
         assert self._record is not None
         process = self.processes.start(
-            f"{self.program}/{what}",
+            f"{self.program.name}/{what}",
             words,
             directory=self.folder,
             log=log,
             output=printed,
-            cpus=self.cpus,
+            cpus=self.program.cpus,
             stop_signal="KILL",
             undo=self._record.removal,
         )
@@ -271,6 +290,15 @@ class Box:
             self.processes.stop([self._keeper])
         self._keeper = process
         return process
+
+    def mounts(self, own: OwnContainer, hosts: Mapping[str, str]) -> dict[Path, Path]:
+        """What the plan shows at another path, and the names of hosts."""
+        found = {Path(path): Path(source) for path, source in own.mounts.items()}
+        if hosts:
+            lines = [LOCALHOST, *(f"{address} {name}" for name, address in hosts.items())]
+            names = found[Path("/etc/hosts")] = self.folder / "hosts"
+            names.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        return found
 
     def words(self, words: Sequence[str], program: Program) -> list[str]:
         """The command of this host that runs a command as a program in the container."""

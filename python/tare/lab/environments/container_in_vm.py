@@ -111,6 +111,13 @@ class ContainerInVm(Environment):
     def family(self, process: Process) -> Family:
         return self._guest.family(process)
 
+    @property
+    def interfaces(self) -> Sequence[str]:
+        return self._guest.interfaces if self._is_own else ()
+
+    def oom_kills(self) -> int:
+        return self._guest.oom_kills() if self._is_own else 0
+
     def exec(self, words: Sequence[str]) -> str:
         self._guest.boot(sorted(os.sched_getaffinity(0)))
         inside = self._words(f"{self.name}/exec", words, Path("/"), variables_of({}))

@@ -17,6 +17,8 @@ from tare.lab.processes.processes import GRACE_S, Family, Process, Processes
 
 if TYPE_CHECKING:
     from tare.lab.environments.bridge_network import BridgeNetwork
+    from tare.lab.environments.image import Image
+    from tare.plan.schema.services import OwnContainer
 
 Answer = TypeVar("Answer")
 
@@ -40,6 +42,8 @@ class Program:
     """A file of this host that gets standard output; None if the log gets it."""
     proxies: Sequence[Proxy] = ()
     """What will be started in front of a service."""
+    container: "OwnContainer | None" = None
+    """What the plan says of its own container."""
     is_of_lab: bool = False
     """Whether the lab adds it: an image of the service need not have it."""
 
@@ -174,9 +178,12 @@ class Environment(ABC):
         """
         folder.mkdir(parents=True)
 
-    def directory(self, default: Path) -> Path:
-        """Where a service starts if the plan does not say."""
-        return default
+    def name_hosts(self, addresses: Mapping[str, str]) -> None:  # noqa: B027
+        """Lets programs of containers that start later know hosts by name."""
+
+    def image_of(self, _container: "OwnContainer | None") -> "Image | None":
+        """The image of a service that may have a container of its own; None for other files."""
+        return None
 
     @abstractmethod
     def start(self, program: Program) -> Process:
@@ -210,6 +217,15 @@ class Environment(ABC):
         """Processes of this host whose control groups limit the load generator."""
         return [os.getpid()]
 
+    @property
+    def interfaces(self) -> Sequence[str]:
+        """Interfaces of this host that have the whole traffic of a guest."""
+        return ()
+
+    def oom_kills(self) -> int:
+        """The processes that the kernel of a guest killed because memory ran out."""
+        return 0
+
     def watch(self, pids: Sequence[int]) -> Watch:
         """Begins to watch the control groups of processes of the service and its proxies."""
         return saturation.Watch(pids)
@@ -221,6 +237,10 @@ class Environment(ABC):
     def manifest(self) -> Path | None:
         """The Kubernetes manifest that it was made of."""
         return None
+
+    def exec_beside(self, _process: Process, words: Sequence[str]) -> str:
+        """As `exec`, but with the files of a program that runs."""
+        return self.exec(words)
 
     @abstractmethod
     def exec(self, words: Sequence[str]) -> str:

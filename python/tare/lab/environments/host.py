@@ -77,9 +77,11 @@ class Host(Environment):
         """Nothing to remove."""
 
 
-def output(words: Sequence[str], named: Sequence[str] | None = None) -> str:
+def output(
+    words: Sequence[str], named: Sequence[str] | None = None, limit_s: float | None = None
+) -> str:
     """What a command of this host prints; raises RunError with its complaint, and with other words
-    for the command if they are given."""
+    for the command if they are given. After `limit_s` it is killed."""
     try:
         done = subprocess.run(
             words,
@@ -88,11 +90,15 @@ def output(words: Sequence[str], named: Sequence[str] | None = None) -> str:
             encoding="utf-8",
             errors="replace",
             check=False,
+            timeout=limit_s,
         )
     except OSError as error:
         raise RunError(f"{words[0]}: {error.strerror}") from error
+    except subprocess.TimeoutExpired as error:
+        raise RunError(f"{' '.join(named or words)}: no end within {limit_s:g} s") from error
     if done.returncode:
-        raise RunError(f"{' '.join(named or words)}: {done.stderr.strip()}")
+        why = done.stderr.strip() or f"exit code {done.returncode}"
+        raise RunError(f"{' '.join(named or words)}: {why}")
     return done.stdout
 
 

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tare.lab.environments import bundle
 from tare.lab.environments.host import output
@@ -18,6 +18,9 @@ from tare.lab.environments.launch import RunError
 from tare.lab.processes.processes import find
 from tare.native import native
 from tare.plan import expected
+
+if TYPE_CHECKING:
+    from tare.plan.schema.services import OwnContainer
 
 _FLAGS = ("--runtime", "runc", "--cgroup-manager", "cgroupfs", "--events-backend", "none")
 _LOADERS = {"x86_64": "/lib64/ld-linux-x86-64.so.2", "aarch64": "/lib/ld-linux-aarch64.so.1"}
@@ -35,6 +38,24 @@ class Image:
     user: str
     """`NAME` or `UID`, with `:GROUP` or `:GID` or without; empty for root."""
     directory: Path | None
+    entrypoint: Sequence[str] = ()
+    arguments: Sequence[str] = ()
+    """What follows the entrypoint."""
+    ports: Sequence[int] = ()
+    """TCP ports that it exposes."""
+
+    def command(self, container: "OwnContainer | None") -> list[str]:
+        """The command of a service without one. Raises RunError if there is none."""
+        entrypoint, arguments = self.entrypoint, self.arguments
+        if container is not None:
+            if container.entrypoint is not None:
+                # As engines do: the arguments were those of another program.
+                entrypoint, arguments = container.entrypoint, ()
+            if container.arguments is not None:
+                arguments = container.arguments
+        if not (words := [*entrypoint, *arguments]):
+            raise RunError(f"image {self.name} has no command; give the service a command")
+        return words
 
     def process_variables(self, variables: Mapping[str, str]) -> dict[str, str]:
         """The variables of a program that gets others, too."""
@@ -71,10 +92,12 @@ def check(name: str) -> None:
     words = [*podman(), "image", "exists", "--", name]
     if subprocess.run(words, capture_output=True, check=False).returncode:
         quoted = shlex.quote(name)
+        get = f"get it with 'sudo podman pull {quoted}'"
+        if name.startswith("localhost/"):
+            get = f"build it with 'sudo podman build --tag {quoted} FOLDER'"
         raise expected(
-            f"an image in podman's storage of root: found no {name!r}; get it with 'sudo podman"
-            f" pull {quoted}', or from your own storage with 'podman save {quoted} | sudo podman"
-            " load'",
+            f"an image in podman's storage of root: found no {name!r}; {get}, or from your own"
+            f" storage with 'podman save {quoted} | sudo podman load'",
             "image",
         )
 
@@ -85,7 +108,16 @@ def read_image(name: str) -> Image:
     config = json.loads(output(words)) or {}
     variables = dict(each.split("=", 1) for each in config.get("Env") or () if "=" in each)
     directory = config.get("WorkingDir")
-    return Image(name, variables, config.get("User") or "", Path(directory) if directory else None)
+    exposed = (port.split("/") for port in config.get("ExposedPorts") or ())
+    return Image(
+        name,
+        variables,
+        config.get("User") or "",
+        Path(directory) if directory else None,
+        config.get("Entrypoint") or (),
+        config.get("Cmd") or (),
+        [int(port) for port, *kind in exposed if kind in ([], ["tcp"])],
+    )
 
 
 def mount(image: str, name: str) -> list[str]:

@@ -36,6 +36,7 @@ from tare.running.directory import runtime_directory
 
 if TYPE_CHECKING:
     from tare.lab.environments.bridge_network import BridgeNetwork
+    from tare.plan.schema.services import OwnContainer
 
 _numbers = itertools.count(1)
 
@@ -92,8 +93,8 @@ class Pod(OwnPorts, Environment):
         self._written += [path.absolute() for path in paths]
         self._visible += [path.absolute() for path in read_only]
 
-    def directory(self, default: Path) -> Path:
-        return default if self._own_image is None else self._own_image.directory or default
+    def image_of(self, _container: "OwnContainer | None") -> image.Image | None:
+        return self._own_image
 
     def start(self, program: Program) -> Process:
         if not self._containers:

@@ -173,6 +173,15 @@ class Vm(OwnPorts, Environment):
             return Family([], 0)
         return self.processes.family(self._guest)
 
+    @property
+    def interfaces(self) -> Sequence[str]:
+        return (self._unique,)
+
+    def oom_kills(self) -> int:
+        """Raises RunError if the guest has ended."""
+        lines = self.exec(["cat", "/proc/vmstat"]).splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
+
     def exec(self, words: Sequence[str], named: Sequence[str] | None = None) -> str:
         """With other words for the command in an error, if they are given."""
         self.boot(sorted(os.sched_getaffinity(0)))

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tare.lab.machine import saturation
-from tare.lab.machine.snapshot import Snapshot, add_interfaces, read
+from tare.lab.machine.snapshot import Snapshot, add_guests, add_interfaces, read
 from tare.proc import proc_lines
 
 _TICK_NS = 10**9 // os.sysconf("SC_CLK_TCK")
@@ -29,8 +29,13 @@ _HELD_BACK = {
 class Service:
     """Reads the metrics of some processes and of those that they start."""
 
-    def __init__(self, pids: Iterable[int], proc: Path = Path("/proc")) -> None:
+    def __init__(
+        self, pids: Iterable[int], proc: Path = Path("/proc"), interfaces: Iterable[str] = ()
+    ) -> None:
+        """`interfaces` of this host have the traffic of guests, in which processes have no other
+        network."""
         self._proc = str(proc)
+        self._interfaces = {name.encode() for name in interfaces}
         self._pids = {*pids}
         groups, unified = (self._own_groups(controller, proc) for controller in ("cpuacct", ""))
         inner = unified or groups
@@ -121,6 +126,8 @@ class Service:
 
     def _traffic(self, snapshot: Snapshot, pids: Iterable[int]) -> None:
         """The sum over the networks of the services, without the network of this process."""
+        if self._interfaces:
+            add_guests(snapshot, read(f"{self._proc}/self/net/dev"), self._interfaces)
         unread = {*self._networks}
         for pid in pids if unread else ():
             network = self._network_of(pid)

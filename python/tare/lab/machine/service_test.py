@@ -167,6 +167,13 @@ def test_traffic_is_that_of_a_network_of_its_own(proc: Path) -> None:
     assert not values(Service([7], proc)).keys() & traffic.keys()
 
 
+def test_traffic_of_a_guest_is_that_of_its_interface_from_the_other_end(proc: Path) -> None:
+    table = "a\nb\ntare7v1: 5 0 0 0 0 0 0 0 6\ntare7v2: 1 0 0 0 0 0 0 0 1\n"
+    put(proc, {"self/net/dev": table})
+    found = values(Service([7], proc, ["tare7v1"]))
+    assert (found["network_received"], found["network_transmitted"]) == (6, 5)
+
+
 def test_traffic_is_the_sum_over_the_networks_of_the_services(proc: Path) -> None:
     for pid, network in ((8, "net:[2]"), (9, "net:[3]"), (10, "net:[3]")):
         process(proc, pid, network=network)

@@ -2,7 +2,7 @@
 """What a source of metrics read at one moment, and what changed between two moments."""
 
 import os
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable, Iterator
 from dataclasses import dataclass, field
 
 UNITS = {
@@ -69,6 +69,21 @@ def read(path: str) -> bytes:
     return b"".join(parts)
 
 
+def _interfaces(table: bytes) -> Iterator[tuple[bytes, list[bytes]]]:
+    """Name and counters of each interface in `/proc/net/dev`."""
+    for line in table.splitlines()[2:]:
+        name, _, rest = line.partition(b":")
+        yield name.strip(), rest.split()
+
+
+def add_guests(snapshot: Snapshot, table: bytes, names: Collection[bytes]) -> None:
+    """Adds the traffic of guests, by these interfaces: what a guest receives, they transmit."""
+    for name, fields in _interfaces(table):
+        if name in names:
+            snapshot.count("network_received", int(fields[8]), name)
+            snapshot.count("network_transmitted", int(fields[0]), name)
+
+
 def add_interfaces(
     snapshot: Snapshot, table: bytes, counted: "dict[bytes, bool]", network: Hashable = None
 ) -> None:
@@ -76,10 +91,7 @@ def add_interfaces(
 
     `network` distinguishes namespaces, in which interfaces have equal names.
     """
-    for line in table.splitlines()[2:]:
-        name, _, rest = line.partition(b":")
-        name = name.strip()
-        fields = rest.split()
+    for name, fields in _interfaces(table):
         if name == b"lo":
             snapshot.count("network_loopback", int(fields[0]), network)
         elif counted.get(name, True):

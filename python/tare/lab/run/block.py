@@ -189,7 +189,9 @@ class Group:
 
     def new_sampler(self, up: Sequence[Run]) -> Sampler:
         """Begins to read the metrics of this machine and of each service with its proxies."""
-        services: dict[str, Source] = {run.name: Service(run.pids).read for run in up}
+        services: dict[str, Source] = {
+            run.name: Service(run.pids, interfaces=run.interfaces).read for run in up
+        }
         if any(run.environment.settings.is_remote for run in up):
             # This machine is not where they run.
             return Sampler(dict.fromkeys((MACHINE, *services), lambda _: None))

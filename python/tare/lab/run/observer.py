@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tare.lab.environments.launch import RunError
 from tare.lab.machine import concurrent_runs
 from tare.lab.machine.descriptors import most_used
-from tare.lab.machine.saturation import Watch
+from tare.lab.machine.saturation import Saturation, Watch
 from tare.lab.processes.supervisor import descendants
 from tare.lab.recommendations.observations import Namespaces, RunObservations
 from tare.lab.recommendations.other_programs import CpuTimes, between, cpu_times
@@ -80,7 +82,7 @@ class Observer:
                 machine=machine,
                 is_remote=run.environment.settings.is_remote,
                 others=None if run.environment.settings.is_remote else others,
-                saturation=self._watches[run.number].saturation(),
+                saturation=_with_kills(self._watches[run.number].saturation(), run),
                 generator_saturation=generator_saturation,
                 descriptors=most_used(run.pids),
             )
@@ -92,6 +94,18 @@ class Observer:
         supervisor = self._processes.pid
         pids = (pid for run in self._up for pid in run.pids)
         return {os.getpid(), supervisor, *descendants(supervisor), *pids}
+
+
+def _with_kills(found: Saturation, run: Run) -> Saturation:
+    """The same with the processes that the kernels of guests killed."""
+    killed = 0
+    with suppress(RunError):  # a guest that has ended makes the run invalid
+        killed = sum(place.oom_kills() for place in run.places.environments)
+    if not killed:
+        return found
+    name = "oom_kills"
+    counters = {**found.counters, name: found.counters.get(name, 0) + killed}
+    return replace(found, counters=counters)
 
 
 def _pods_of(run: Run, of_plan: Sequence[Pod]) -> Sequence[Pod]:

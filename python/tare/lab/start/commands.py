@@ -24,9 +24,10 @@ def check(plan: Plan) -> None:
     this machine.
     """
     elsewhere = all(environment.has_own_files for environment in plan.environments)
-    if not elsewhere:
-        for service in plan.all_services:
+    for service in plan.all_services:
+        if not elsewhere and service.table.image is None:
             _check_service(plan, service)
+        _check_mounts(plan, service)
     for service in plan.all_services:
         if isinstance(service.table, NeededService) and service.table.names_of_replicas:
             where = (*service.place, "replicas")
@@ -63,6 +64,15 @@ def _check_service(plan: Plan, placed: PlacedService) -> None:
             elif isinstance(layer, EnvLayer):
                 variables |= layer.variables
         _check_program(plan, place, words, Path(folder), variables, files=service.files)
+
+
+def _check_mounts(plan: Plan, placed: PlacedService) -> None:
+    mounts = {} if placed.table.container is None else placed.table.container.mounts
+    for target, source in mounts.items():
+        path = plan.folder / fill(source, {"plan": plan.folder})
+        if "{dir}" not in source and not path.exists():
+            error = expected(f"a file or folder ({path} does not exist)")
+            raise refused(plan, (*placed.place, "container", "mounts", target), error)
 
 
 def misplaced(plan: Plan, service: Service) -> str | None:

@@ -12,7 +12,6 @@ from tare.lab.processes.processes import Processes
 from tare.lab.start import replicas
 from tare.plan import Plan
 from tare.plan.schema.environments import EnvironmentBase
-from tare.plan.schema.services import NeededService
 
 
 class Places:
@@ -35,9 +34,9 @@ class Places:
             else:
                 place = places[beside]
             places[service.name] = place
-            contained = isinstance(service.table, NeededService) and service.table.container
+            contained = service.table.container is not None
             found[service.name] = environments.contained(place, unique) if contained else place
-        self._all = [*dict.fromkeys((*places.values(), *found.values()))]
+        self.environments = [*dict.fromkeys((*places.values(), *found.values()))]
         """Those in another place follow it."""
         self.of: Mapping[str | None, Environment] = found
         """By the name of the service; None for the service that has the load."""
@@ -53,8 +52,16 @@ class Places:
         """
         if self._bridge_network is not None:
             self._bridge_network.prepare()
-        for environment in self._all:
+        for environment in self.environments:
             environment.prepare()
+        names = {
+            name: self.of[service.name].address
+            for service in self._services
+            for name in (service.name or service.table.name, *service.table.aliases)
+            if name is not None
+        }
+        for environment in self.environments:
+            environment.name_hosts(names)
         for service in self._services:
             if service.table.volume is not None:
                 volume = folders[service.name] / "volume"
@@ -65,5 +72,5 @@ class Places:
         with ExitStack() as stack:
             if self._bridge_network is not None:
                 stack.callback(self._bridge_network.stop)
-            for environment in self._all:
+            for environment in self.environments:
                 stack.callback(environment.stop)

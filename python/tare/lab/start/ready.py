@@ -32,7 +32,7 @@ def wait_until_ready(
     is; None for the network of this process.
     """
     attempt = Attempt(address, port, ready.http, ready.status)
-    look = partial(_why_not, ready, attempt, log, environment)
+    look = partial(_why_not, ready, attempt, log, process, environment)
     until = (time.monotonic() if since is None else since) + ready.timeout / 1e9
     while True:
         why_not = look()
@@ -48,9 +48,16 @@ def wait_until_ready(
 
 
 def _why_not(
-    ready: Ready, attempt: Attempt, log: Path, environment: Environment | None
+    ready: Ready, attempt: Attempt, log: Path, process: Process, environment: Environment | None
 ) -> str | None:
     """Why a service is not ready; None when it is."""
+    if ready.command is not None:
+        assert environment is not None
+        try:
+            environment.exec_beside(process, ready.command)
+        except RunError as error:
+            return str(error)
+        return None
     if ready.log is not None:
         text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
         if re.search(ready.log, text, re.MULTILINE):

@@ -45,7 +45,8 @@ def _balancer(table: NeededService, names: list[str]) -> NeededService:
             "files": {CONFIG: config},
             "ready": table.ready.of_proxies,
             "beside": None,
-            "container": False,
+            "container": None,
+            "after": [],
             "volume": None,
         }
     )

@@ -87,6 +87,11 @@ class Run:
         return [pid for each in programs for pid in each.environment.pids(each.process)]
 
     @property
+    def interfaces(self) -> list[str]:
+        """Interfaces of this host with the traffic of its guests."""
+        return [name for place in self.places.environments for name in place.interfaces]
+
+    @property
     def environment(self) -> Environment:
         """Where the service is that has the load."""
         return self.places.of[None]

@@ -9,6 +9,7 @@ from pathlib import Path
 from tare.atomic_files import named
 from tare.lab import layers
 from tare.lab.environments.environment import Program
+from tare.lab.environments.image import Image
 from tare.lab.environments.launch import Launch, RunError
 from tare.lab.processes.processes import Process, StartError
 from tare.lab.start import commands, replicas
@@ -17,7 +18,7 @@ from tare.lab.start.ready import wait_until_ready
 from tare.lab.start.runs import Run, Running, Target
 from tare.plan import Ready
 from tare.plan.schema.layers import ProxyLayer
-from tare.plan.schema.services import PlacedService
+from tare.plan.schema.services import READY_AT_ONCE, OwnContainer, PlacedService, Service
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Started:
     launch: Launch
     process: Process
     log: Path
+    ready: Ready
 
 
 def start_needed(
@@ -87,7 +89,8 @@ def start_service(
     Raises RunError or StartError if this fails.
     """
     table, environment = service.table, run.places.of[service.name]
-    port = environment.port(table.port)
+    image = environment.image_of(table.container)
+    port = environment.port(_port(table, image))
     around = run.condition.layers_at(service.role)
     # The folder of the load is made later, below that of all.
     written = lab.folder.work if environment.settings.has_generator else folder
@@ -98,7 +101,10 @@ def start_service(
         environment, folder, lab.plan.folder, [], {}, port, port, needed=others,
         traces_to=run.traces_to,
     )  # fmt: skip
-    launch.command = [launch.filled(word) for word in table.command]
+    launch.command = [
+        launch.filled(word)
+        for word in table.command or (image.command(table.container) if image else ())
+    ]
     launch.variables = {name: launch.filled(text) for name, text in table.environment.items()}
     for name, text in table.files.items():
         file = folder / name
@@ -109,8 +115,8 @@ def start_service(
     run.launches[service.name] = launch
     environment.copy_in([written], read_only=[lab.plan.folder])
     directory = Path(launch.filled(table.directory))
-    if "directory" not in table.model_fields_set:
-        directory = environment.directory(directory)
+    if "directory" not in table.model_fields_set and image is not None:
+        directory = image.directory or directory
     started = environment.start(
         Program(
             run.places.unique(service.name),
@@ -122,11 +128,33 @@ def start_service(
             stop_signal=table.stop_signal,
             grace_s=table.stop_timeout / 1e9,
             proxies=launch.proxies,
+            container=_with_paths(table.container, launch),
             is_of_lab=service.role == replicas.BALANCER,
         )
     )
     run.programs.append(Running(started, environment))
-    return Started(service, launch, started, log)
+    ready = table.ready
+    if "ready" not in table.model_fields_set and image is not None and _port(table, image) is None:
+        ready = READY_AT_ONCE
+    return Started(service, launch, started, log, ready)
+
+
+def _port(table: Service, image: Image | None) -> int | None:
+    """The fixed port of a service: the plan's, or the only one that its image exposes."""
+    if table.port is not None or image is None or any("{port}" in text for text in table.texts):
+        return table.port
+    return image.ports[0] if len(image.ports) == 1 else None
+
+
+def _with_paths(container: OwnContainer | None, launch: Launch) -> OwnContainer | None:
+    """The same with absolute paths of this machine."""
+    if container is None:
+        return None
+    mounts = {
+        path: str(launch.plan_folder / launch.filled(source))
+        for path, source in container.mounts.items()
+    }
+    return container.model_copy(update={"mounts": mounts})
 
 
 def finish_start(
@@ -138,7 +166,7 @@ def finish_start(
     StartError if one of them does not start.
     """
     table, launch, service = started.service.table, started.launch, started.process
-    environment, ready = launch.environment, table.ready
+    environment, ready = launch.environment, started.ready
 
     def wait(ready: Ready, process: Process, port: int, log: Path, since: float | None) -> None:
         wait_until_ready(

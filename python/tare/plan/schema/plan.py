@@ -136,7 +136,8 @@ class Plan(Strict):
         for condition, service in product(self.conditions, self.all_services):
             layers = condition.layers_at(service.role)
             texts = [*service.table.texts, *(text for layer in layers for text in layer.texts)]
-            if service.table.port is None and not any("{port}" in text for text in texts):
+            knows_port = service.table.image is not None or any("{port}" in text for text in texts)
+            if service.table.port is None and not knows_port:
                 raise expected(
                     f'{{port}} for "{condition.name}", as in "my-server --port {{port}}" or "env'
                     ' PORT={port} my-server"; or set a fixed port (--port N; in a plan, port = N)',

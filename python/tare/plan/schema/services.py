@@ -5,12 +5,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from tare.plan.schema.placeholders import SERVICE_NAMES, misspelt_name, services_named, unknown_part
 from tare.plan.schema.values import (
+    AbsolutePath,
+    Arguments,
     Command,
     FilledText,
     Name,
@@ -31,18 +34,21 @@ class Strict(BaseModel):
 
 
 class Ready(Strict):
-    """How the lab knows that a service is ready: exactly one of `http`, `tcp`, `log`."""
+    """How the lab knows that a service is ready: exactly one of `http`, `tcp`, `log`, `command`."""
 
     http: UrlPath | None = None
     status: int = 200
     tcp: Literal[True] | None = None
     log: str | None = None
+    command: Command | None = None
+    """What succeeds in the environment of the service, in its container if it has one."""
     timeout: SomeDuration = 30 * 10**9
 
     @model_validator(mode="after")
     def _one(self) -> Self:
-        if sum(check is not None for check in (self.http, self.tcp, self.log)) != 1:
-            raise expected("exactly one of http, tcp and log")
+        checks = (self.http, self.tcp, self.log, self.command)
+        if sum(check is not None for check in checks) != 1:
+            raise expected("exactly one of http, tcp, log and command")
         if self.log is not None:
             try:
                 re.compile(self.log)
@@ -52,14 +58,55 @@ class Ready(Strict):
 
     @property
     def of_proxies(self) -> Self:
-        """The same check through a proxy, whose log says nothing of the service."""
-        return self if self.log is None else self.model_copy(update={"log": None, "tcp": True})
+        """The same check through a proxy, whose log and container say nothing of the service."""
+        if self.log is None and self.command is None:
+            return self
+        return self.model_copy(update={"log": None, "command": None, "tcp": True})
+
+
+READY_AT_ONCE = Ready(log="")
+"""Of a service that is not known to listen anywhere."""
+
+
+class OwnContainer(Strict):
+    """A container for one service, whatever the environment."""
+
+    image: Annotated[str, Field(min_length=1)] | None = None
+    """An image in podman's storage; None for the files of the environment."""
+    entrypoint: Arguments | None = None
+    """In place of the image's."""
+    arguments: Arguments | None = None
+    """What follows the entrypoint, in place of the image's."""
+    mounts: dict[AbsolutePath, FilledText] = {}
+    """Files and folders of this machine that it sees, read-only, by their path in the container;
+    relative to the plan's folder."""
+    cpus: Annotated[float, Field(gt=0)] | None = None
+    """CPU time per second that it may use; None for what the environment says."""
+    memory: Size | None = None
+    """Bytes that it may use; None for what the environment says."""
+
+    @model_validator(mode="after")
+    def _has_an_image(self) -> Self:
+        for key in ("entrypoint", "arguments"):
+            if getattr(self, key) is not None and self.image is None:
+                raise expected(f"an image, because {key} replaces its own", "image")
+        return self
+
+
+def _own_container(value: Any) -> Any:
+    """A table of true, which is an empty one."""
+    return {} if value is True else None if value is False else value
 
 
 class Service(Strict):
     """The program under test."""
 
-    command: Command
+    name: Name | None = None
+    """What containers of the run call it."""
+    aliases: list[Name] = []
+    """Other names that containers of the run have for it."""
+    command: Command = []
+    """Needed unless an image has it."""
     directory: FilledText = "{dir}"
     environment: Variables = {}
     files: dict[RelativePath, str] = {}
@@ -71,8 +118,25 @@ class Service(Strict):
     stop_timeout: SomeDuration = 5 * 10**9
     beside: Name | None = None
     """One of `services` above it, with which it shares a network, a pod or a guest."""
+    after: list[Name] = []
+    """Those of `services` above it that are ready before it starts."""
+    container: Annotated[
+        OwnContainer | None,
+        BeforeValidator(_own_container, json_schema_input_type=OwnContainer | bool),
+    ] = None
     volume: Size | None = None
     """Bytes of `{dir}/volume`: in a guest, a file system of its own."""
+
+    @property
+    def image(self) -> str | None:
+        """The image of its own container."""
+        return None if self.container is None else self.container.image
+
+    @model_validator(mode="after")
+    def _has_a_command(self) -> Self:
+        if not self.command and self.image is None:
+            raise PydanticCustomError("missing", "Field required", {"keys": ("command",)})
+        return self
 
     @model_validator(mode="after")
     def _files_fit_together(self) -> Self:
@@ -91,17 +155,15 @@ class Service(Strict):
 
     @property
     def needs(self) -> set[str]:
-        """What it names in braces as services, and the service that it is beside."""
+        """What it names in braces as services, what it starts after, and what it is beside."""
         named = {name for text in self.texts for name in services_named(text)}
-        return named if self.beside is None else {*named, self.beside}
+        return {*named, *self.after, *([] if self.beside is None else [self.beside])}
 
 
 class NeededService(Service):
     """A service that the one under test needs: a database, or another service."""
 
     name: Name
-    container: bool = False
-    """Whether it runs in a container of its own, whatever the environment."""
     path: UrlPath | None = None
     """What the load requests of it if it is measured alone."""
     replicas: int = Field(1, ge=1, le=100)
@@ -152,17 +214,24 @@ def check(needed: Sequence[NeededService], service: Service) -> None:
     above: list[str] = []
     for number, table in enumerate((*needed, service)):
         place = ("services", number) if table is not service else ("service",)
-        known = ", ".join(above) or "there is none"
-        if isinstance(table, NeededService) and table.name in above:
+        if table.name in above:
             raise expected(f'different names of services (found "{table.name}" twice)', *place)
-        if table.beside is not None and table.beside not in above:
-            raise expected(f"a service above it ({known})", *place, "beside")
-        for text in (*table.command, *table.environment.values()):
-            if other := next((name for name in services_named(text) if name not in above), None):
-                raise expected(
-                    f"the address or port of a service above it ({known}), not of {other}",
-                    *place,
-                    "command",
-                )
+        _check_needs(table, place, above)
         if isinstance(table, NeededService):
             above.append(table.name)
+
+
+def _check_needs(table: Service, place: tuple[str | int, ...], above: Sequence[str]) -> None:
+    """Raises Pydantic's error for a service that needs one that is not above it."""
+    known = ", ".join(above) or "there is none"
+    if table.beside is not None and table.beside not in above:
+        raise expected(f"a service above it ({known})", *place, "beside")
+    if any(name not in above for name in table.after):
+        raise expected(f"services above it ({known})", *place, "after")
+    for text in (*table.command, *table.environment.values()):
+        if other := next((name for name in services_named(text) if name not in above), None):
+            raise expected(
+                f"the address or port of a service above it ({known}), not of {other}",
+                *place,
+                "command",
+            )

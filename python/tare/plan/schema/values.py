@@ -139,15 +139,23 @@ def variable(name: str) -> str:
     return system_text(name)
 
 
-def command(value: Any) -> list[str]:
-    """The words of a command: a list of them, or a text that is split as a shell would."""
+def words(value: Any) -> list[str]:
+    """The words of a list, or of a text that is split as a shell would."""
     try:
-        words = shlex.split(value) if isinstance(value, str) else value
+        found = shlex.split(value) if isinstance(value, str) else value
     except ValueError as error:
         raise expected(f"a command ({error})") from error
-    if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
+    if not isinstance(found, list) or not all(isinstance(word, str) for word in found):
         raise expected("a command: a text, or a list of texts")
-    return [system_text(word) for word in words]
+    return [system_text(word) for word in found]
+
+
+def command(value: Any) -> list[str]:
+    """The words of a command, one at least."""
+    found = words(value)
+    if not found:
+        raise expected("a command: a text, or a list of texts")
+    return found
 
 
 def _known_names(words: list[str]) -> list[str]:
@@ -196,6 +204,13 @@ def url_path(value: Any) -> str:
     if not isinstance(value, str) or not re.fullmatch("/[!-~]*", value):
         raise expected('a path such as "/a?b=c" in ASCII without spaces; write others as %XX')
     return value
+
+
+def absolute_path(value: Any) -> str:
+    """The path of a file of another root."""
+    if not isinstance(value, str) or not value.startswith("/"):
+        raise expected('an absolute path such as "/etc/nginx"')
+    return system_text(value)
 
 
 def relative_path(value: Any) -> str:
@@ -252,7 +267,9 @@ Signal = Annotated[str, _written_as(stop_signal, str)]
 SystemText = Annotated[str, AfterValidator(system_text)]
 FilledText = Annotated[SystemText, AfterValidator(only_known_names)]
 EscapedText = Annotated[str, AfterValidator(escaped_text)]
+Arguments = Annotated[list[str], _written_as(words, str | list[str]), AfterValidator(_known_names)]
 Variables = dict[Annotated[str, AfterValidator(variable)], FilledText]
 UrlPath = Annotated[str, _written_as(url_path, str)]
+AbsolutePath = Annotated[str, _written_as(absolute_path, str)]
 RelativePath = Annotated[str, _written_as(relative_path, str)]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]

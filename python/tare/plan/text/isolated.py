@@ -34,9 +34,7 @@ def isolated(plan: Plan, name: str) -> Plan:
     needed = _needed(chosen, by_name)
     data = tomllib.loads(plan.text)
     table = {
-        key: value
-        for key, value in data["services"][number].items()
-        if key not in ("name", "path", "container")
+        key: value for key, value in data["services"][number].items() if key not in ("name", "path")
     }
     others = [service for service in data["services"] if service["name"] in needed]
     conditions = [_condition(condition, name, needed) for condition in data["conditions"]]
@@ -83,8 +81,6 @@ def _require_load(plan: Plan, service: NeededService, number: int) -> None:
     if service.path is None:
         wanted = 'a path that the load requests of it, such as path = "/users/1"'
         raise refused(plan, (*place, "path"), expected(wanted))
-    if service.container:
-        raise refused(plan, (*place, "container"), expected("no container with --isolate"))
     if service.replicas > 1:
         raise refused(plan, (*place, "replicas"), expected("no replicas with --isolate"))
     if plan.load.needs_capacity:

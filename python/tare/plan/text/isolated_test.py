@@ -98,7 +98,6 @@ def test_conditions_that_differ_elsewhere_are_refused() -> None:
             "with --isolate store, all conditions are equal",
         ),
         ("store", TEXT, "shop.toml:3: services[1].path: found nothing, expected a path"),
-        ("cache", TEXT, "services[3].container: found true, expected no container"),
         (
             "users",
             TEXT.replace("users/1", 'users/1"\nreplicas = 2 #'),

@@ -5,6 +5,7 @@ from typing import Any
 
 from tare.plan.schema.plan import Plan
 from tare.plan.schema.values import DURATION, UNITS_NS
+from tare.plan.text.compose import KEY, OMIT
 from tare.plan.text.parser import EXTENDS
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -20,9 +21,22 @@ def plan_schema() -> dict[str, Any]:
         "type": "string",
         "description": "A plan in the same folder, which has all other keys.",
     }
+    _add_compose(schema["$defs"]["Service"])
     # What such a plan does not have may be in the other plan.
     alone = {"if": {"not": {"required": [EXTENDS]}}, "then": {"required": schema["required"]}}
     return {"$schema": DIALECT, **schema, "required": ["name"], **alone}
+
+
+def _add_compose(service: dict[str, Any]) -> None:
+    service["properties"] |= {
+        KEY: {"type": "string", "description": "A Compose file; `name` is the service with load."},
+        OMIT: {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "Services of the Compose file that do not run.",
+        },
+    }
+    service["dependentRequired"] = {KEY: ["name"], OMIT: [KEY]}
 
 
 def _write_default(key: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from tare.errors import InputError
 from tare.plan.lines import Path as KeyPath
 from tare.plan.schema.plan import Plan
+from tare.plan.text.compose import composed
 from tare.plan.text.explain import explain
 from tare.plan.text.toml_text import toml_text
 from tare.untrusted import MEBIBYTE, PLAN_BYTES, read_bytes, toml_table
@@ -27,13 +28,13 @@ def load(path: Path, settings: Mapping[str, int] | None = None) -> Plan:
     Raises InputError for a file that cannot be read or is not a plan.
     """
     written, folder = _read(path, _named), path.resolve().parent
-    text = _extended(written, path)
+    text = _composed(_extended(written, path), str(path), folder)
     return _parsed(text, written, str(path), folder, settings)
 
 
 def parse(text: str, file: str, folder: Path, settings: Mapping[str, int] | None = None) -> Plan:
     """The plan in `text`; `file` is its name in errors, `folder` where its relative paths start."""
-    return _parsed(text, text, file, folder, settings)
+    return _parsed(_composed(text, file, folder), text, file, folder, settings)
 
 
 def _read(path: Path, contents: Callable[[Path], bytes]) -> str:
@@ -76,8 +77,14 @@ def _extended(text: str, path: Path) -> str:
     base_data = _data(below, str(base))
     if EXTENDS in base_data:
         raise InputError(f"{path}: {EXTENDS}: {base} extends another plan; extend that plan")
-    _validated(below, below, str(base))
+    _validated(_composed(below, str(base), path.resolve().parent), below, str(base))
     return toml_text(merged(base_data, data))
+
+
+def _composed(text: str, file: str, folder: Path) -> str:
+    """The text of a plan with the services of the Compose file that it names."""
+    data = composed(_data(text, file), folder, file)
+    return text if data is None else toml_text(data)
 
 
 def merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:

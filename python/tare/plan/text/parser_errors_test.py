@@ -133,7 +133,7 @@ from tare.plan.text.parser_test import PLAN, error_of, read
             '{ http = "/", timeout = "2s" }',
             '{ http = "/", tcp = true }',
             'plans/try.toml:7: service.ready: found {"http": "/", "tcp": true},'
-            " expected exactly one of http, tcp and log",
+            " expected exactly one of http, tcp, log and command",
         ),
         (
             'name = "hook"',
