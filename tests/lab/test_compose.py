@@ -104,6 +104,19 @@ def test_services_of_a_compose_file_find_each_other_by_name(
         assert run["errors"] == 0
 
 
+def test_a_service_that_names_no_port_listens_where_its_image_says(
+    experiment: Experiment, image: str
+) -> None:
+    written(experiment, image)
+    file = experiment.plan.parent / "compose.yaml"
+    text = file.read_text().replace('    ports: ["8080:80"]\n', "").replace('"80"', '"8000"')
+    file.write_text(text)
+    done = experiment.measure()
+    assert done.returncode == 0, done.stderr
+    (endpoint,) = {run["endpoint"].rpartition(":")[2] for run in experiment.manifest["runs"]}
+    assert endpoint == "8000/"
+
+
 def test_a_service_has_the_memory_of_its_compose_file(experiment: Experiment, image: str) -> None:
     written(experiment, image, memory="64m")
     done = experiment.measure()

@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from tare.lab.environments.bridge_network import BridgeNetwork
 
 _numbers = itertools.count(1)
-LOCALHOST = "127.0.0.1 localhost\n::1 localhost"
+HOSTS, LOCALHOST = Path("/etc/hosts"), "127.0.0.1 localhost\n::1 localhost\n"
 NOTHING_OWN = OwnContainer()
 EXEC_S = 10.0
 """A command that asks a service may take so long."""
-NAMES = (Path("/etc/hosts"), Path("/etc/resolv.conf"))
+NAMES = (HOSTS, Path("/etc/resolv.conf"))
 """What engines give to the containers of an image, whose own files know no name of a host."""
 
 
@@ -295,9 +295,11 @@ class Box:
         """What the plan shows at another path, and the names of hosts."""
         found = {Path(path): Path(source) for path, source in own.mounts.items()}
         if hosts:
-            lines = [LOCALHOST, *(f"{address} {name}" for name, address in hosts.items())]
-            names = found[Path("/etc/hosts")] = self.folder / "hosts"
-            names.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+            names = found[HOSTS] = self.folder / "hosts"
+            # The first line with a name counts.
+            lines = "".join(f"{address} {name}\n" for name, address in hosts.items())
+            known = HOSTS.read_text(encoding="utf-8") if HOSTS.exists() else LOCALHOST
+            names.write_text(lines + known, encoding="utf-8")
         return found
 
     def words(self, words: Sequence[str], program: Program) -> list[str]:

@@ -9,7 +9,6 @@ from pathlib import Path
 from tare.atomic_files import named
 from tare.lab import layers
 from tare.lab.environments.environment import Program
-from tare.lab.environments.image import Image
 from tare.lab.environments.launch import Launch, RunError
 from tare.lab.processes.processes import Process, StartError
 from tare.lab.start import commands, replicas
@@ -18,7 +17,7 @@ from tare.lab.start.ready import wait_until_ready
 from tare.lab.start.runs import Run, Running, Target
 from tare.plan import Ready
 from tare.plan.schema.layers import ProxyLayer
-from tare.plan.schema.services import READY_AT_ONCE, OwnContainer, PlacedService, Service
+from tare.plan.schema.services import READY_AT_ONCE, OwnContainer, PlacedService
 
 
 @dataclass(frozen=True)
@@ -90,8 +89,14 @@ def start_service(
     """
     table, environment = service.table, run.places.of[service.name]
     image = environment.image_of(table.container)
-    port = environment.port(_port(table, image))
     around = run.condition.layers_at(service.role)
+    port, ready = table.port, table.ready
+    if table.image is not None and table.listens_where_its_image_says(around):
+        assert image is not None
+        port = image.ports[0] if len(image.ports) == 1 else None
+        if port is None and "ready" not in table.model_fields_set:
+            ready = READY_AT_ONCE
+    port = environment.port(port)
     # The folder of the load is made later, below that of all.
     written = lab.folder.work if environment.settings.has_generator else folder
     proxies = sum(isinstance(layer, ProxyLayer) for layer in around)
@@ -133,17 +138,7 @@ def start_service(
         )
     )
     run.programs.append(Running(started, environment))
-    ready = table.ready
-    if "ready" not in table.model_fields_set and image is not None and _port(table, image) is None:
-        ready = READY_AT_ONCE
     return Started(service, launch, started, log, ready)
-
-
-def _port(table: Service, image: Image | None) -> int | None:
-    """The fixed port of a service: the plan's, or the only one that its image exposes."""
-    if table.port is not None or image is None or any("{port}" in text for text in table.texts):
-        return table.port
-    return image.ports[0] if len(image.ports) == 1 else None
 
 
 def _with_paths(container: OwnContainer | None, launch: Launch) -> OwnContainer | None:

@@ -135,9 +135,7 @@ class Plan(Strict):
     def _check_ports(self) -> None:
         for condition, service in product(self.conditions, self.all_services):
             layers = condition.layers_at(service.role)
-            texts = [*service.table.texts, *(text for layer in layers for text in layer.texts)]
-            knows_port = service.table.image is not None or any("{port}" in text for text in texts)
-            if service.table.port is None and not knows_port:
+            if service.table.image is None and service.table.listens_where_its_image_says(layers):
                 raise expected(
                     f'{{port}} for "{condition.name}", as in "my-server --port {{port}}" or "env'
                     ' PORT={port} my-server"; or set a fixed port (--port N; in a plan, port = N)',
@@ -267,7 +265,11 @@ class Plan(Strict):
         """Why the conditions cannot stand side by side; empty where they can."""
         if isinstance(self.load, CommandLoad):
             return "another load generator cannot switch between conditions"
-        fixed = any(service.table.port is not None for service in self.all_services)
+        fixed = any(
+            service.table.port is not None
+            or service.table.listens_where_its_image_says(condition.layers_at(service.role))
+            for condition, service in product(self.conditions, self.all_services)
+        )
         if fixed and not all(environment.own_network for environment in self.environments):
             return "the service has a fixed port, so only one can run at a time"
         if any(environment.has_generator for environment in self.environments):

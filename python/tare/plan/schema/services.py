@@ -2,10 +2,10 @@
 """The services of a plan: the service that has the load, and those that it needs."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -25,6 +25,9 @@ from tare.plan.schema.values import (
     Variables,
     expected,
 )
+
+if TYPE_CHECKING:
+    from tare.plan.schema.layers import Layer
 
 
 class Strict(BaseModel):
@@ -152,6 +155,11 @@ class Service(Strict):
     def texts(self) -> list[str]:
         """Where names in braces are filled."""
         return [*self.command, *self.environment.values(), *self.files.values()]
+
+    def listens_where_its_image_says(self, layers: "Iterable[Layer]") -> bool:
+        """Whether neither the plan nor its layers say at which port."""
+        texts = [*self.texts, *(text for layer in layers for text in layer.texts)]
+        return self.port is None and not any("{port}" in text for text in texts)
 
     @property
     def needs(self) -> set[str]:
