@@ -175,7 +175,7 @@ bench-log: native java ## the log in every language beside what others use, on M
 	@$(PYTHON) -m bench log
 
 .PHONY: bench-map
-bench-map: PACKAGES := test
+bench-map: PACKAGES := bench
 bench-map: native ## what tare map costs and finds by each method; needs root and takes 45 minutes (BENCH=quick: 5)
 	@$(PYTHON) -m bench map
 
