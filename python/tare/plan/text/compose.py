@@ -242,4 +242,6 @@ def _ready(check: Healthcheck | None) -> dict[str, Any] | None:
 
 
 def _duration(seconds: float | None) -> str | None:
-    return None if seconds is None else f"{round(seconds * 1000)}ms"
+    if seconds is None:
+        return None
+    return f"{round(seconds * 1000)}ms" if seconds % 1 else f"{int(seconds)}s"
