@@ -42,22 +42,26 @@ def composed(data: Mapping[str, Any], folder: Path, file: str) -> dict[str, Any]
         raise InputError(f"{file}: service.{KEY}: expected the path of a Compose file")
     path = folder / name
     services = _read(path)
-    if main not in services:
+    if not isinstance(main, str) or main not in services:
         known = ", ".join(services)
         raise InputError(f"{file}: service.name: expected the service with the load: {known}")
-    if not isinstance(omitted, list) or any(each not in services for each in omitted):
+    if not isinstance(omitted, list) or any(each not in [*services] for each in omitted):
         raise InputError(f"{file}: service.{OMIT}: expected names of services in {path}")
     kept = _ordered(services, main, omitted, path)
     _refuse_shared_volumes(services, [*kept, main], path)
     tables = {each: _table(each, services[each], path, [*kept, main]) for each in (*kept, main)}
     listed = data.get("services", [])
-    added = {table.get("name"): table for table in listed if isinstance(table, dict)}
-    found = [_merged(tables[each], added.pop(each, {})) for each in kept]
+    if not isinstance(listed, list) or not all(isinstance(table, dict) for table in listed):
+        return {**data, "service": own}
+    of_file = {table["name"]: table for table in listed if table.get("name") in kept}
     return {
         "environments": [BRIDGED],
         **data,
         "service": _merged(tables[main], own),
-        "services": [*added.values(), *found],
+        "services": [
+            *(table for table in listed if table.get("name") not in kept),
+            *(_merged(tables[each], of_file.get(each, {})) for each in kept),
+        ],
     }
 
 
@@ -76,7 +80,8 @@ def _read(path: Path) -> dict[str, ComposeService]:
     try:
         text = read_bytes(path, PLAN_BYTES, follow=True).decode()
         data = yaml.safe_load(text)
-        variables = {**_variables_of(path.parent / ".env"), **os.environ}
+        own = path.parent / ".env"
+        variables = {**(_read_variables(own) if own.exists() else {}), **os.environ}
         file = ComposeFile.model_validate(_interpolated(data, variables, count()))
     except ValidationError as error:
         raise InputError(f"{path}: {explained(error)}") from error
@@ -86,16 +91,15 @@ def _read(path: Path) -> dict[str, ComposeService]:
     return file.services
 
 
-def _variables_of(path: Path) -> dict[str, str]:
-    """The variables in a file of lines `NAME=value`; none without the file."""
-    if not path.is_file():
-        return {}
-    lines = (
-        line.strip() for line in read_bytes(path, PLAN_BYTES, follow=True).decode().splitlines()
-    )
-    pairs = (
-        line.removeprefix("export ").split("=", 1) for line in lines if not line.startswith("#")
-    )
+def _read_variables(path: Path) -> dict[str, str]:
+    """The variables in a file of lines `NAME=value`."""
+    try:
+        text = read_bytes(path, PLAN_BYTES, follow=True).decode()
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"{path}: not a file of variables: {why}") from error
+    lines = (line.strip().removeprefix("export ") for line in text.splitlines())
+    pairs = (line.split("=", 1) for line in lines if not line.startswith("#"))
     return {pair[0].strip(): _unquoted(pair[1].strip()) for pair in pairs if len(pair) == 2}
 
 
@@ -196,7 +200,7 @@ def _table(
     """A service as a table of a plan; `names` are the services that run."""
     variables: dict[str, str] = {}
     for file in service.env_file:
-        variables |= _variables_of(path.parent / file)
+        variables |= _read_variables(path.parent / file)
     variables |= {
         key: os.environ.get(key, "") if value is None else value
         for key, value in service.environment.items()

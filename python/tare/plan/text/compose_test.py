@@ -185,6 +185,12 @@ def test_a_file_of_variables_is_read(tmp_path: Path) -> None:
     assert services(read(tmp_path, compose))["web"].environment == {"A": "1", "B": "3"}
 
 
+def test_a_missing_file_of_variables_is_named(tmp_path: Path) -> None:
+    compose = SHOP.replace("image: shop-web", "image: shop-web\n    env_file: web.env")
+    with pytest.raises(InputError, match=r"web\.env: not a file of variables: No such file"):
+        read(tmp_path, compose)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -209,6 +215,34 @@ def test_mistakes_are_named(tmp_path: Path, old: str, new: str, message: str) ->
 def test_an_unknown_service_is_answered_with_those_that_exist(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"service\.name: expected .*: shop, traffic, users"):
         read(tmp_path, SHOP.replace("  web:", "  shop:").replace("[web]", "[shop]"))
+
+
+@pytest.mark.parametrize(
+    "service",
+    [
+        "omit = 1",
+        'omit = ["web", ["db"]]',
+        "[services]",
+        '[[services]]\nname = ["db"]',
+        "compose = 1",
+    ],
+)
+def test_values_of_another_type_are_refused(tmp_path: Path, service: str) -> None:
+    (tmp_path / "compose.yaml").write_text(SHOP)
+    text = PLAN.format(service=service, top="")
+    if service.startswith("compose"):
+        text = text.replace('compose = "compose.yaml"\n', "")
+    (tmp_path / "plan.toml").write_text(text)
+    with pytest.raises(InputError, match=r"plan\.toml"):
+        load(tmp_path / "plan.toml")
+
+
+def test_a_name_of_another_type_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "compose.yaml").write_text(SHOP)
+    text = PLAN.format(service="", top="").replace('name = "web"', "name = [1]")
+    (tmp_path / "plan.toml").write_text(text)
+    with pytest.raises(InputError, match=r"service\.name: expected the service with the load"):
+        load(tmp_path / "plan.toml")
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
