@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.lab.kubernetes_schema import check_pod
 
-from tare.lab.environments.pod_files import PodContainer, Volume, container_name, manifest
+from tare.lab.environments.pod_files import (
+    PodContainer,
+    Volume,
+    container_name,
+    host_volumes,
+    manifest,
+)
 from tare.plan.schema.environments import PodEnvironment
 
 SMALLEST, LARGEST = 0.01, 4096.0
@@ -39,6 +45,13 @@ def test_kubernetes_takes_the_manifest_of_any_plan(
     programs: list[str], cpus: float | None, memory: int | None
 ) -> None:
     check_pod(manifest_of(programs, cpus, memory))
+
+
+def test_a_file_with_a_colon_in_the_root_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = [Path("/etc"), Path("/state:1:2")]
+    monkeypatch.setattr(Path, "iterdir", lambda _: iter(entries))
+    found = [volume.path for volume in host_volumes(Path("/layer"))]
+    assert found == [Path("/var"), Path("/etc")]
 
 
 def test_the_smallest_share_of_cpu_time_is_not_rounded_to_none() -> None:

@@ -25,6 +25,8 @@ from tare.lab.environments.guest.qemu import Qemu
 from tare.lab.environments.guest.uml import UserModeLinux
 from tare.lab.environments.launch import RunError
 from tare.lab.environments.vm import Vm
+from tare.lab.machine.service import Service
+from tare.lab.machine.snapshot import Snapshot
 from tare.lab.processes.processes import Processes
 from tare.plan import expected, parse
 from tare.plan.schema.environments import MachineName, VmEnvironment
@@ -67,13 +69,6 @@ def guest(tmp_path: Path) -> Iterator[Vm]:
 def test_a_guest_has_the_memory_that_it_was_given(guest: Vm) -> None:
     kibibytes = guest.exec(["sed", "-n", "s/^MemTotal: *//p", "/proc/meminfo"]).split()[0]
     assert 400 << 10 < int(kibibytes) <= 512 << 10
-
-
-@USER_MODE_LINUX
-def test_a_process_that_the_guest_killed_for_memory_is_counted(guest: Vm) -> None:
-    assert guest.oom_kills() == 0
-    guest.exec(["sh", "-c", f"{sys.executable} -c 'b\"x\" * (1 << 30)' || :"])
-    assert guest.oom_kills() == 1
 
 
 @USER_MODE_LINUX
@@ -126,22 +121,44 @@ def test_a_kernel_that_does_not_start_says_why(guest: Vm, monkeypatch: pytest.Mo
             guest.exec(["true"])
 
 
-def test_a_machine_that_is_computed_is_slower_than_the_host(tmp_path: Path) -> None:
-    settings = VmEnvironment(type="vm", machine="tcg")
+@pytest.fixture(scope="module")
+def computed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Vm]:
+    """A guest without hardware for guests."""
+    settings = VmEnvironment(type="vm", machine="tcg", memory=512 << 20)
     try:
         Vm.check(settings)
     except PydanticCustomError as missing:
         pytest.skip(f"this test needs {missing.message()}")
-    words = [sys.executable, "-I", "-S", "-c", COMPUTE]
-    host = float(subprocess.check_output(words))
-    with Processes(tmp_path / "supervisor.log") as processes:
+    with Processes(tmp_path_factory.mktemp("computed") / "supervisor.log") as processes:
         guest = environments.of_run(settings, processes, "1/vm/plain")
+        assert isinstance(guest, Vm)
         try:
             guest.prepare()
-            inside = float(guest.exec(words))
+            yield guest
         finally:
             guest.stop()
-    assert inside > 1.5 * host
+
+
+def test_a_machine_that_is_computed_is_slower_than_the_host(computed: Vm) -> None:
+    words = [sys.executable, "-I", "-S", "-c", COMPUTE]
+    host = float(subprocess.check_output(words))
+    assert float(computed.exec(words)) > 1.5 * host
+
+
+def test_a_process_that_the_guest_killed_for_memory_is_counted(computed: Vm) -> None:
+    before = computed.oom_kills()
+    computed.exec(["sh", "-c", f"{sys.executable} -I -S -c 'b\"x\" * (1 << 30)' || :"])
+    assert computed.oom_kills() == before + 1
+
+
+def test_the_traffic_of_a_guest_is_that_of_its_interface(computed: Vm) -> None:
+    computed.exec(["true"])
+    service, before, after = Service([], interfaces=computed.interfaces), Snapshot(), Snapshot()
+    service.read(before)
+    computed.exec(["true", "x" * 100_000])
+    service.read(after)
+    grown = after.since(before)
+    assert grown["network_received"] > 100_000 > grown["network_transmitted"] > 0
 
 
 def test_a_plan_may_leave_the_machine_open(monkeypatch: pytest.MonkeyPatch) -> None:

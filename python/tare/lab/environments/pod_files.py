@@ -49,7 +49,10 @@ def host_volumes(var: Path) -> list[Volume]:
     """The folders of this host, at their own paths; `var` is shown as /var."""
     left_out = (*bundle.OWN, *bundle.LAYERED)
     entries = [path for path in sorted(Path("/").iterdir()) if path.name not in left_out]
-    shared = [Volume(path, path) for path in entries if not path.is_symlink()]
+    # Kubernetes allows no colon in a path.
+    shared = [
+        Volume(path, path) for path in entries if not path.is_symlink() and ":" not in path.name
+    ]
     return [Volume(var, Path("/var"), read_only=False), *shared]
 
 
