@@ -124,7 +124,7 @@ def test_a_kernel_that_does_not_start_says_why(guest: Vm, monkeypatch: pytest.Mo
 @pytest.fixture(scope="module")
 def computed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Vm]:
     """A guest without hardware for guests."""
-    settings = VmEnvironment(type="vm", machine="tcg", memory=512 << 20)
+    settings = VmEnvironment.model_validate({"type": "vm", "machine": "tcg", "memory": "512 MiB"})
     try:
         Vm.check(settings)
     except PydanticCustomError as missing:
@@ -147,7 +147,9 @@ def test_a_machine_that_is_computed_is_slower_than_the_host(computed: Vm) -> Non
 
 def test_a_process_that_the_guest_killed_for_memory_is_counted(computed: Vm) -> None:
     before = computed.oom_kills()
-    computed.exec(["sh", "-c", f"{sys.executable} -I -S -c 'b\"x\" * (1 << 30)' || :"])
+    # The kernel refuses a gigabyte at once.
+    fill = "[bytes([1]) * (1 << 20) for _ in range(1024)]"
+    computed.exec(["sh", "-c", f"{sys.executable} -I -S -c '{fill}' || :"])
     assert computed.oom_kills() == before + 1
 
 
