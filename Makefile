@@ -97,7 +97,7 @@ test-integration: native java hello shop ## importers on what the tools of other
 	@setup/install-peers jaeger jaeger-collector jaeger-ingester jaeger-query
 	@.venv/bin/uv sync --quiet --locked --group engines
 	@.venv/bin/pytest -m integration tests/peers tests/shop bench tests/engines tests/link tests/map
-	@.venv/bin/pytest -m integration tests/lab -k "pod or a_guest_is_booted_for_each_condition"
+	@.venv/bin/pytest -m integration tests/lab -k "pod or a_guest_is_booted_for_each_condition or a_computed_guest"
 
 .PHONY: test-guests
 test-guests: PACKAGES := guests

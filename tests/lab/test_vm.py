@@ -139,13 +139,13 @@ def computed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Vm]:
             guest.stop()
 
 
-def test_a_machine_that_is_computed_is_slower_than_the_host(computed: Vm) -> None:
+def test_a_computed_guest_is_slower_than_the_host(computed: Vm) -> None:
     words = [sys.executable, "-I", "-S", "-c", COMPUTE]
     host = float(subprocess.check_output(words))
     assert float(computed.exec(words)) > 1.5 * host
 
 
-def test_a_process_that_the_guest_killed_for_memory_is_counted(computed: Vm) -> None:
+def test_a_computed_guest_counts_what_it_killed_for_memory(computed: Vm) -> None:
     before = computed.oom_kills()
     # The kernel refuses a gigabyte at once.
     fill = "[bytes([1]) * (1 << 20) for _ in range(1024)]"
@@ -153,7 +153,7 @@ def test_a_process_that_the_guest_killed_for_memory_is_counted(computed: Vm) -> 
     assert computed.oom_kills() == before + 1
 
 
-def test_the_traffic_of_a_guest_is_that_of_its_interface(computed: Vm) -> None:
+def test_a_computed_guest_has_the_traffic_of_its_interface(computed: Vm) -> None:
     computed.exec(["true"])
     service, before, after = Service([], interfaces=computed.interfaces), Snapshot(), Snapshot()
     service.read(before)
