@@ -44,6 +44,7 @@ _EXPECTED = {
     "model_attributes_type": "a table",
     "dataclass_type": "a table",
     "missing": "this key",
+    "extra_forbidden": "no such key",
 }
 
 

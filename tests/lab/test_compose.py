@@ -13,7 +13,7 @@ from tests.lab.root_files import image_of, make_root_of_services
 from tests.rights import may_make_namespaces, may_run_pods
 
 SERVICE = Path(__file__).with_name("chained_service.py")
-# The image's entrypoint is Python. No service is told an address: they know each other by name.
+# The image's entrypoint is Python. Services get no address: they know each other by name.
 COMPOSE = """\
 services:
   store:

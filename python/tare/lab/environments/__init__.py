@@ -108,7 +108,8 @@ def _check_containers(plan: Plan) -> None:
             Container.check(ContainerEnvironment(type="container", image=own.image))
         except PydanticCustomError as error:
             raise refused(plan, place, error) from error
-        unfit = [one.type for one in plan.environments if one.type not in WITH_CONTAINERS]
+        kinds = [environment.type for environment in plan.environments]
+        unfit = [kind for kind in kinds if kind not in WITH_CONTAINERS]
         if unfit and own.model_fields_set:
             wanted = f"no image or setting of a container in {unfit[0]}; use container or netns"
             raise refused(plan, place, expected(wanted))

@@ -49,7 +49,7 @@ class Image:
         entrypoint, arguments = self.entrypoint, self.arguments
         if container is not None:
             if container.entrypoint is not None:
-                # As engines do: the arguments were those of another program.
+                # The image's arguments belong to its own entrypoint.
                 entrypoint, arguments = container.entrypoint, ()
             if container.arguments is not None:
                 arguments = container.arguments

@@ -99,8 +99,9 @@ class Observer:
 def _with_kills(found: Saturation, run: Run) -> Saturation:
     """The same with the processes that the kernels of guests killed."""
     killed = 0
-    with suppress(RunError):  # a guest that has ended makes the run invalid
-        killed = sum(place.oom_kills() for place in run.places.environments)
+    for place in run.places.environments:
+        with suppress(RunError):  # a guest that has ended makes the run invalid
+            killed += place.oom_kills()
     if not killed:
         return found
     name = "oom_kills"

@@ -122,7 +122,7 @@ class Service(Strict):
     beside: Name | None = None
     """One of `services` above it, with which it shares a network, a pod or a guest."""
     after: list[Name] = []
-    """Those of `services` above it that are ready before it starts."""
+    """Names of `services` above it: it starts when they are ready."""
     container: Annotated[
         OwnContainer | None,
         BeforeValidator(_own_container, json_schema_input_type=OwnContainer | bool),

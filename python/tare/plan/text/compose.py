@@ -111,7 +111,7 @@ def _unquoted(text: str) -> str:
 def _interpolated(value: Any, variables: Mapping[str, str], seen: Iterator[int]) -> Any:
     """The same with the values of variables. Raises ValueError for one that must be set.
 
-    YAML's aliases can stand for more values than there is memory; `seen` counts them.
+    With aliases, a short file can have more values than memory holds; `seen` counts them.
     """
     if next(seen) > MOST_VALUES:
         raise ValueError(f"has more than {MOST_VALUES} values")
@@ -144,18 +144,17 @@ def _ordered(
 ) -> list[str]:
     """The services beside `main`, each behind those that it depends on.
 
-    Left out are those of a profile, those that need `main`, and those that are to be omitted.
+    Services of a profile, services that need `main`, and omitted services are left out.
     """
     found: list[str] = []
     waiting: list[str] = []
     without = {*omitted, *(name for name, service in services.items() if service.profiles)} - {main}
 
-    def needs_main(name: str, seen: Collection[str] = ()) -> bool:
-        return name == main or any(
-            needs_main(other, {*seen, name})
-            for other in services[name].after
-            if other in services and other not in seen
-        )
+    needing = {main}
+    while more := {
+        name for name in services.keys() - needing if not needing.isdisjoint(services[name].after)
+    }:
+        needing |= more
 
     def add(name: str) -> None:
         if name in waiting:
@@ -174,7 +173,7 @@ def _ordered(
 
     add(main)
     for name in services:
-        if name not in without and not needs_main(name):
+        if name not in without and name not in needing:
             add(name)
     return [name for name in found if name != main]
 

@@ -9,11 +9,11 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 _IGNORED = {
-    *("annotations", "attach", "build", "cpu_shares", "develop", "init", "labels", "logging"),
-    *("mem_reservation", "platform", "pull_policy", "restart", "scale", "stdin_open", "tmpfs"),
+    *("annotations", "attach", "build", "develop", "init", "labels", "logging"),
+    *("mem_reservation", "platform", "pull_policy", "restart", "stdin_open", "tmpfs"),
     *("tty", "ulimits"),
 }
-"""Keys of services that Tare does without. Others that it does not know are refused."""
+"""Keys of services that Tare ignores. It refuses other keys that it does not know."""
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _BYTES = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 

@@ -80,6 +80,15 @@ def test_services_that_need_the_one_with_the_load_do_not_run(tmp_path: Path) -> 
     assert "traffic" not in services(read(tmp_path))
 
 
+def test_many_services_that_depend_on_all_others_are_ordered(tmp_path: Path) -> None:
+    rest = "".join(
+        f"  s{n}:\n    image: i\n    depends_on: [{', '.join(f's{m}' for m in range(n + 1, 60))}]\n"
+        for n in range(60)
+    )
+    found = services(read(tmp_path, SHOP.replace("  web:\n", rest + "  web:\n")))
+    assert len(found) == 64
+
+
 def test_services_of_a_profile_do_not_run(tmp_path: Path) -> None:
     assert "debugger" not in services(read(tmp_path))
 
@@ -196,7 +205,11 @@ def test_a_missing_file_of_variables_is_named(tmp_path: Path) -> None:
     [
         ("services:", "- services", "not a Compose file"),
         ("services:", "services: [", "not a Compose file"),
-        ("image: redis", "image: redis\n    privileged: true", "services.cache.privileged"),
+        (
+            "image: redis",
+            "image: redis\n    privileged: true",
+            "services.cache.privileged: found true, expected no such key",
+        ),
         ("image: redis", "image: redis\n    depends_on: [web]", "cache -> web"),
         ("image: redis", "image: redis\n    depends_on: [nothing]", "depends on nothing"),
         ("image: redis", "image: redis\n    volumes: ['data:/d']", "volume data: db and cache"),
